@@ -115,7 +115,7 @@ void add_train(std::vector<Key>& table) {
                        "denominator of its softmax (PaLM: 1e-4). Reported losses do not contain "
                        "this term."));
   table.push_back(integer("train.seed", t, &Train::seed, from(0, largest_exact), "",
-                          "Seed of the initial weights and of the order of the data."));
+                          "Seed of the initial weights, the order of the data and dropout."));
   table.push_back(integer("train.validate_every", t, &Train::validate_every, from(0, most), "steps",
                           "Steps from one validation to the next; 0: never."));
   table.push_back(integer("train.validation_batches", t, &Train::validation_batches, from(1, most),

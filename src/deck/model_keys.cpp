@@ -82,6 +82,9 @@ std::vector<Key> the_rest() {
   return {
       text("model.config", t, &Model::config,
            "A config.json, or its folder, that sets the keys of the architecture; empty: none."),
+      real("model.dropout", t, &Model::dropout, below(0, 1), "",
+           "Probability with which training drops an element that attention or the feed-forward "
+           "part adds to the residual stream; in \"gpt2\" also of the embedding."),
       boolean("model.sequence_parallel", t, &Model::sequence_parallel,
               "The grid.tensor ranks also split norms and the residual stream by rows: fewer "
               "activations, more gathers, the same results up to rounding."),

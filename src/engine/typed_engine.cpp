@@ -281,13 +281,15 @@ template <class T>
 void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
                                 const Computation& by) {
   const data::BatchPlan& plan = blueprint_.batches;
-  const auto count =
-      static_cast<double>(targets(step * plan.global_batch, plan.global_batch, samples));
-  const auto scale = static_cast<float>(scaler_.scale() / count);
+  const Index count = targets(step * plan.global_batch, plan.global_batch, samples);
+  const auto scale = static_cast<float>(scaler_.scale() / static_cast<double>(count));
   const Index dealt_to = by.dealt_to(data_.rank(), plan.ranks);
   buffers_.step_sums.clear(buffers_.model->exec());
-  for (Index round = 0; round < plan.rounds(); ++round)
-    forward_backward(load(plan, step, round, dealt_to, samples), round, scale, by);
+  for (Index round = 0; round < plan.rounds(); ++round) {
+    std::optional<model::Batch> batch = load(plan, step, round, dealt_to, samples);
+    if (batch) batch->training_sample = plan.first_sample(step, dealt_to, round);
+    forward_backward(batch, round, scale, by);
+  }
 }
 
 /// Runs one micro-batch forward and backward, and adds its losses to the step's sums. Without a

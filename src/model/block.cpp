@@ -23,14 +23,40 @@ void activate(const Context<T>& c, const BlockActivations<T>& saved) {
   }
 }
 
+template <class T>
+kernels::StreamRows stream_rows_of(const Context<T>& c) {
+  return {c.first_stream_row(), c.shape.sequence};
+}
+
+/// Computes y = addend + x W + b, the end of each half of a block, with dropout of x W + b.
+template <class T>
+void add_half(const Context<T>& c, Site site, const BlockParams<const T>& p, Matrix<const T> x,
+              const kernels::Dropout& dropout, Matrix<const T> addend, Matrix<T> y) {
+  if (!dropout.is_on()) {
+    adapted_row_parallel_forward<T>(c, site, p, x, addend.data(), y);
+    return;
+  }
+  adapted_row_parallel_forward<T>(c, site, p, x, nullptr, y);
+  kernels::add_dropped<T>(*c.exec, dropout, stream_rows_of(c), addend, y);
+}
+
+/// Returns all rows of the gradient of x W + b in add_half, from that of its sum, dx [n,D]. With
+/// dropout, they may be in `scratch` [n,D].
+template <class T>
+Matrix<const T> half_gradient(const Context<T>& c, const kernels::Dropout& dropout,
+                              Matrix<const T> dx, Matrix<T> scratch) {
+  if (!dropout.is_on()) return c.all_rows(dx);
+  kernels::drop<T>(*c.exec, dropout, stream_rows_of(c), dx, scratch);
+  return c.all_rows(scratch);
+}
+
 /// Runs forward except for the final GEMM, the only one whose result backward does not read.
 template <class T>
-void fill_saved(const Context<T>& c, const BlockParams<const T>& p,
-                const kernels::Documents& documents, Matrix<const T> x,
-                const BlockActivations<T>& saved) {
+void fill_saved(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
+                Matrix<const T> x, const BlockActivations<T>& saved) {
   norm_forward<T>(c, p.norm1, x, saved.norm1, saved.statistics1);
-  attention_half_forward<T>(c, p, documents, saved);
-  adapted_row_parallel_forward<T>(c, Site::projection, p, saved.attention, x.data(), saved.middle);
+  attention_half_forward<T>(c, p, batch, saved);
+  add_half<T>(c, Site::projection, p, saved.attention, batch.dropout.attention, x, saved.middle);
   norm_forward<T>(c, p.norm2, saved.middle, saved.norm2, saved.statistics2);
   const Matrix<const T> normal = c.all_rows(saved.norm2);
   linear_forward<T>(c, normal, p.up, saved.hidden);
@@ -115,43 +141,44 @@ RecomputableActivations<T>::RecomputableActivations(memory::Arenas& arenas,
 }
 
 template <class T>
-void block_forward(const Context<T>& c, const BlockParams<const T>& p,
-                   const kernels::Documents& documents, Matrix<const T> x,
-                   const BlockActivations<T>& saved, Matrix<T> out) {
-  fill_saved(c, p, documents, x, saved);
-  adapted_row_parallel_forward<T>(c, Site::down, p, saved.activated, saved.middle.data(), out);
+void block_forward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
+                   Matrix<const T> x, const BlockActivations<T>& saved, Matrix<T> out) {
+  fill_saved(c, p, batch, x, saved);
+  add_half<T>(c, Site::down, p, saved.activated, batch.dropout.feed_forward, saved.middle, out);
 }
 
 // Recomputation runs forward's own kernels unchanged because other kernels might round differently.
 template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
-                     const kernels::Documents& documents, Matrix<const T> x,
-                     const BlockActivations<T>& saved) {
+                     const BlockBatch& batch, Matrix<const T> x, const BlockActivations<T>& saved) {
   switch (mode) {
     case deck::RecomputeMode::none:
       return;
     case deck::RecomputeMode::layernorm_gelu:
       norm_forward<T>(c, p.norm1, x, saved.norm1, saved.statistics1);
-      restore_rotated<T>(c, p, documents, saved);
+      restore_rotated<T>(c, p, batch.documents, saved);
       norm_forward<T>(c, p.norm2, saved.middle, saved.norm2, saved.statistics2);
       activate(c, saved);
       return;
     case deck::RecomputeMode::full:
-      fill_saved(c, p, documents, x, saved);
+      fill_saved(c, p, batch, x, saved);
       return;
   }
 }
 
 template <class T>
-void block_backward(const Context<T>& c, const BlockParams<const T>& p,
-                    const kernels::Documents& documents, Matrix<const T> x,
-                    const BlockActivations<T>& saved, tensor::Accumulate accumulate,
-                    const BlockParams<T>& g, Matrix<T> dx, bool needs_input) {
-  if (!feed_forward_backward<T>(c, p, saved, accumulate, g, c.all_rows(dx), needs_input)) return;
+void block_backward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
+                    Matrix<const T> x, const BlockActivations<T>& saved,
+                    tensor::Accumulate accumulate, const BlockParams<T>& g, Matrix<T> dx,
+                    bool needs_input) {
+  const Matrix<const T> dout = half_gradient<T>(c, batch.dropout.feed_forward, dx,
+                                                {c.hidden_grad.data(), dx.extent(0), dx.extent(1)});
+  if (!feed_forward_backward<T>(c, p, saved, accumulate, g, dout, needs_input)) return;
   norm_backward<T>(c, p.norm2, saved.middle, saved.statistics2,
                    {dx, tensor::Accumulate::yes, g.norm2, accumulate});
 
-  const Matrix<const T> dmiddle = c.all_rows(dx);
+  // The gradient of `up` was the last to need norm2.
+  const Matrix<const T> dmiddle = half_gradient<T>(c, batch.dropout.attention, dx, saved.norm2);
   linear_backward_weight<T>(c, saved.attention, dmiddle, accumulate, g.projection);
   const bool ends = !needs_input && c.shape.adapters.first() == Site::projection;
   const Matrix<T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
@@ -160,7 +187,7 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p,
                        {saved.attention, dmiddle, p.adapters, g.adapters, accumulate},
                        ends ? Matrix<T>() : dattention);
   if (ends) return;
-  attention_half_backward<T>(c, p, documents, saved, accumulate, g, needs_input);
+  attention_half_backward<T>(c, p, batch, saved, accumulate, g, needs_input);
   if (!needs_input) return;
   norm_backward<T>(c, p.norm1, x, saved.statistics1,
                    {dx, tensor::Accumulate::yes, g.norm1, accumulate});
@@ -170,14 +197,14 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p,
   template struct SavedActivations<T>;                                                            \
   template struct RecomputableActivations<T>;                                                     \
   template void block_forward<T>(const Context<T>&, const BlockParams<const T>&,                  \
-                                 const kernels::Documents&, Matrix<const T>,                      \
-                                 const BlockActivations<T>&, Matrix<T>);                          \
+                                 const BlockBatch&, Matrix<const T>, const BlockActivations<T>&,  \
+                                 Matrix<T>);                                                      \
   template void block_recompute<T>(const Context<T>&, deck::RecomputeMode,                        \
-                                   const BlockParams<const T>&, const kernels::Documents&,        \
+                                   const BlockParams<const T>&, const BlockBatch&,                \
                                    Matrix<const T>, const BlockActivations<T>&);                  \
-  template void block_backward<T>(                                                                \
-      const Context<T>&, const BlockParams<const T>&, const kernels::Documents&, Matrix<const T>, \
-      const BlockActivations<T>&, tensor::Accumulate, const BlockParams<T>&, Matrix<T>, bool);
+  template void block_backward<T>(const Context<T>&, const BlockParams<const T>&,                 \
+                                  const BlockBatch&, Matrix<const T>, const BlockActivations<T>&, \
+                                  tensor::Accumulate, const BlockParams<T>&, Matrix<T>, bool);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

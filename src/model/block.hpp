@@ -7,6 +7,7 @@
 
 #include "deck/config.hpp"
 #include "model/block_parameters.hpp"
+#include "model/dropout.hpp"
 
 namespace kzero::model {
 
@@ -39,28 +40,31 @@ struct RecomputableActivations {
 template <class T>
 struct BlockActivations : SavedActivations<T>, RecomputableActivations<T> {};
 
-/// Computes out [n,D] from x [n,D] and fills `saved`. out may be x's memory. All three functions
-/// take the micro-batch's documents.
-template <class T>
-void block_forward(const Context<T>& c, const BlockParams<const T>& p,
-                   const kernels::Documents& documents, Matrix<const T> x,
-                   const BlockActivations<T>& saved, Matrix<T> out);
+/// The micro-batch of a block, in addition to its input.
+struct BlockBatch {
+  kernels::Documents documents{};
+  BlockDropout dropout{};
+};
 
-/// Recomputes the activations of `saved` that `mode` does not keep. The results are bitwise equal
-/// to forward's.
+/// Computes out [n,D] from x [n,D] and fills `saved`. out may be x's memory.
+template <class T>
+void block_forward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
+                   Matrix<const T> x, const BlockActivations<T>& saved, Matrix<T> out);
+
+/// Recomputes the activations of `saved` that `mode` does not keep, with forward's masks. The
+/// results are bitwise equal to forward's.
 template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
-                     const kernels::Documents& documents, Matrix<const T> x,
-                     const BlockActivations<T>& saved);
+                     const BlockBatch& batch, Matrix<const T> x, const BlockActivations<T>& saved);
 
 /// Runs backward. dx holds the gradient of the block's output on entry, and that of its input on
-/// return. Parameter gradients are overwritten or added to, as `accumulate` selects. Without
-/// `needs_input`, for a frozen block below which nothing trains, backward ends at its first adapter
-/// and dx has no meaning on return.
+/// return. Parameter gradients are overwritten or added to, as `accumulate` selects. With dropout,
+/// saved.norm2 has no meaning afterwards. Without `needs_input`, for a frozen block below which
+/// nothing trains, backward ends at its first adapter and dx has no meaning on return.
 template <class T>
-void block_backward(const Context<T>& c, const BlockParams<const T>& p,
-                    const kernels::Documents& documents, Matrix<const T> x,
-                    const BlockActivations<T>& saved, tensor::Accumulate accumulate,
-                    const BlockParams<T>& gradients, Matrix<T> dx, bool needs_input = true);
+void block_backward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
+                    Matrix<const T> x, const BlockActivations<T>& saved,
+                    tensor::Accumulate accumulate, const BlockParams<T>& gradients, Matrix<T> dx,
+                    bool needs_input = true);
 
 }  // namespace kzero::model

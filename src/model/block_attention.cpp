@@ -85,12 +85,12 @@ void qkv_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T>
 
 template <class T>
 void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
-                            const kernels::Documents& documents, const BlockActivations<T>& saved) {
+                            const BlockBatch& batch, const BlockActivations<T>& saved) {
   const Matrix<const T> x = c.all_rows(saved.norm1);
   linear_forward<T>(c, x, p.qkv, saved.qkv);
   adapters_forward<T>(c, Site::qkv, p.adapters, x, saved.qkv);
-  if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, documents, saved);
-  c.attention.backend->forward(*c.exec, operands(c, saved), documents, saved.attention,
+  if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, batch.documents, saved);
+  c.attention.backend->forward(*c.exec, operands(c, saved), batch.documents, saved.attention,
                                saved.log_sum);
 }
 
@@ -102,16 +102,16 @@ void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
 
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
-                             const kernels::Documents& documents, const BlockActivations<T>& saved,
+                             const BlockBatch& batch, const BlockActivations<T>& saved,
                              tensor::Accumulate accumulate, const BlockParams<T>& g,
                              bool needs_input) {
   const Matrix<const T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
-  c.attention.backend->backward(*c.exec, operands(c, saved), documents, saved.attention,
+  c.attention.backend->backward(*c.exec, operands(c, saved), batch.documents, saved.attention,
                                 saved.log_sum, dattention,
                                 kernels::operands_in<T>(dqkv, c.attention_shape()));
   if (c.shape.positions == PositionKind::rotary)
-    rotate_backward<T>(c, p, documents, saved, dqkv, accumulate, g);
+    rotate_backward<T>(c, p, batch.documents, saved, dqkv, accumulate, g);
   const bool has_adapters = c.shape.adapters.has(Site::qkv);
   Matrix<const T> x;
   if (!c.shape.is_frozen() || has_adapters) x = c.all_rows(saved.norm1);
@@ -130,13 +130,13 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                          needs_input ? c.hidden_grad : Matrix<T>());
 }
 
-#define KZERO_INSTANTIATE(T)                                                                      \
-  template void attention_half_forward<T>(const Context<T>&, const BlockParams<const T>&,         \
-                                          const kernels::Documents&, const BlockActivations<T>&); \
-  template void restore_rotated<T>(const Context<T>&, const BlockParams<const T>&,                \
-                                   const kernels::Documents&, const BlockActivations<T>&);        \
-  template void attention_half_backward<T>(const Context<T>&, const BlockParams<const T>&,        \
-                                           const kernels::Documents&, const BlockActivations<T>&, \
+#define KZERO_INSTANTIATE(T)                                                               \
+  template void attention_half_forward<T>(const Context<T>&, const BlockParams<const T>&,  \
+                                          const BlockBatch&, const BlockActivations<T>&);  \
+  template void restore_rotated<T>(const Context<T>&, const BlockParams<const T>&,         \
+                                   const kernels::Documents&, const BlockActivations<T>&); \
+  template void attention_half_backward<T>(const Context<T>&, const BlockParams<const T>&, \
+                                           const BlockBatch&, const BlockActivations<T>&,  \
                                            tensor::Accumulate, const BlockParams<T>&, bool);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

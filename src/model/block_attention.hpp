@@ -8,7 +8,7 @@ namespace kzero::model {
 /// Computes saved.qkv from saved.norm1, then saved.attention from saved.qkv.
 template <class T>
 void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
-                            const kernels::Documents& documents, const BlockActivations<T>& saved);
+                            const BlockBatch& batch, const BlockActivations<T>& saved);
 
 /// Restores saved.rotated from saved.qkv if the block has it.
 template <class T>
@@ -20,7 +20,7 @@ void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
 /// gradient of saved.norm1 on return. Collective over the tensor group.
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
-                             const kernels::Documents& documents, const BlockActivations<T>& saved,
+                             const BlockBatch& batch, const BlockActivations<T>& saved,
                              tensor::Accumulate accumulate, const BlockParams<T>& gradients,
                              bool needs_input);
 

@@ -134,8 +134,7 @@ template <class T>
 Matrix<T> Context<T>::stream_sum(const Matrix<T>& share) const {
   if (!is_split()) return share;
   const Index width = share.extent(1);
-  const Index before = splits_stream() ? shape.first_row(rows, shape.tensor.rank) : 0;
-  const Matrix<T> out(share.data() + before * width, stream_rows, width);
+  const Matrix<T> out(share.data() + first_stream_row() * width, stream_rows, width);
   sum_to_stream(share, nullptr, nullptr, out);
   return out;
 }

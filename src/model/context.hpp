@@ -49,6 +49,10 @@ struct Context {
 
   bool is_split() const { return group.size() > 1; }
   bool splits_stream() const { return is_split() && shape.sequence_parallel; }
+  /// The first local row of the residual stream, among all rows of the micro-batch.
+  Index first_stream_row() const {
+    return splits_stream() ? shape.first_row(rows, shape.tensor.rank) : 0;
+  }
 
   kernels::AttentionShape attention_shape() const {
     return {batch, shape.sequence, shape.own.heads, shape.own.kv_heads, shape.head_dim};

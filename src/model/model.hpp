@@ -3,6 +3,7 @@
 // implements both in its own files and is registered in families.cpp.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "comm/communicator.hpp"
@@ -51,6 +52,9 @@ struct Batch {
   Vector<const Token> inputs, targets;
   kernels::TokenGroups groups;
   kernels::Documents documents{};
+  /// The number of the first sample in the entire training, from which dropout draws its masks.
+  /// Empty outside training: nothing is dropped.
+  std::optional<Index> training_sample{};
 };
 
 /// Flat units by number. An entry is null while its unit is not in memory.

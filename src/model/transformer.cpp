@@ -31,6 +31,7 @@ Transformer<T>::Transformer(memory::Arenas& arenas, const deck::Model& model,
     : shape_(model, resources.link.rank, lora),
       recompute_(resources.batch.passes == Passes::forward ? deck::RecomputeMode::full
                                                            : recompute.mode),
+      dropout_(model, train.seed),
       z_loss_(static_cast<float>(train.z_loss)),
       context_(arenas, resources.gemm, model, resources.batch, resources.link, lora),
       stream_(
@@ -88,12 +89,21 @@ void Transformer<T>::embed(const T* unit, const Batch& batch) {
   if (c.is_split()) c.sum_to_stream(own, nullptr, nullptr, x);
   if (!is_learned) return;
   const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
-  const Index first_row = c.splits_stream() ? shape_.first_row(c.rows, shape_.tensor.rank) : 0;
-  kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, batch.documents, first_row, x);
+  kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, batch.documents, c.first_stream_row(),
+                            x);
+}
+
+/// Applies the embedding's dropout to x [n,D], or to its gradient, if the model has it.
+template <class T>
+void Transformer<T>::drop_embedding(const Batch& batch, const Matrix<T>& x) const {
+  const kernels::Dropout dropout = dropout_.embedding(batch.training_sample);
+  if (!shape_.drops_embedding || !dropout.is_on()) return;
+  kernels::drop<T>(*context_.exec, dropout, {context_.first_stream_row(), shape_.sequence}, x, x);
 }
 
 template <class T>
 void Transformer<T>::embed_backward(T* unit, const Batch& batch, tensor::Accumulate accumulate) {
+  drop_embedding(batch, dx_);
   const Matrix<T> dwte(unit, shape_.own.vocab, shape_.hidden);
   Matrix<T> dwpe;
   if (shape_.positions == PositionKind::learned)
@@ -110,10 +120,11 @@ template <class T>
 void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& batch) {
   if (u == 0) {
     embed(parameters[0], batch);
+    drop_embedding(batch, stream_.at(0));
   } else {
     const Index i = u - 1;
     stream_.keep(*context_.exec, i);
-    block_forward<T>(context_, block_params(i, parameters), batch.documents, stream_.at(i),
+    block_forward<T>(context_, block_params(i, parameters), block_batch(i, batch), stream_.at(i),
                      saved_[i], stream_.at(i + 1));
   }
 }
@@ -155,11 +166,12 @@ void Transformer<T>::backward(Index u, Units<const T> parameters, const Batch& b
   } else {
     const Index i = u - 1;
     const BlockParams<const T> own = block_params(i, parameters);
+    const BlockBatch of_block = block_batch(i, batch);
     stream_.restore(*context_.exec, i);
     // The last block was the last to run forward, so its activations still exist.
     if (u + 1 < head())
-      block_recompute<T>(context_, recompute_, own, batch.documents, stream_.at(i), saved_[i]);
-    block_backward<T>(context_, own, batch.documents, stream_.at(i), saved_[i], accumulate,
+      block_recompute<T>(context_, recompute_, own, of_block, stream_.at(i), saved_[i]);
+    block_backward<T>(context_, own, of_block, stream_.at(i), saved_[i], accumulate,
                       block_gradients(i, gradients), dx_, i > 0 || !shape_.is_frozen());
   }
 }

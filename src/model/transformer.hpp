@@ -16,7 +16,7 @@ template <class T>
 class Transformer : public Model<T> {
  public:
   /// Allocates activations, workspace and the tensor group's bucket. Accepts measuring arenas. Of
-  /// `train` only the z-loss counts.
+  /// `train` only the z-loss and the seed of dropout count.
   Transformer(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
               const Resources& resources, const deck::Train& train = {},
               const deck::Lora& lora = {});
@@ -41,6 +41,10 @@ class Transformer : public Model<T> {
 
  private:
   void embed(const T* unit, const Batch& batch);
+  void drop_embedding(const Batch& batch, const Matrix<T>& x) const;
+  BlockBatch block_batch(Index i, const Batch& batch) const {
+    return {batch.documents, dropout_.block(i, batch.training_sample)};
+  }
   void embed_backward(T* unit, const Batch& batch, tensor::Accumulate accumulate);
   template <class U>
   HeadParams<U> head_params(std::span<U* const> units) const;
@@ -50,6 +54,7 @@ class Transformer : public Model<T> {
 
   TransformerShape shape_;
   deck::RecomputeMode recompute_;
+  ModelDropout dropout_;
   float z_loss_;
   Context<T> context_;
   ResidualStream<T> stream_;

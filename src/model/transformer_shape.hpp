@@ -41,6 +41,7 @@ struct TransformerParts {
   ActivationKind activation = ActivationKind::gelu;
   bool biases = true;  // of every linear layer in a block
   WeightLayout weight_layout = WeightLayout::in_out;
+  bool drops_embedding = true;  // model.dropout also drops elements of the embedding
 };
 
 struct TransformerShape : TransformerParts {

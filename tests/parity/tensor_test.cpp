@@ -56,7 +56,7 @@ std::string describe_grid(const deck::Config& c) {
          (c.recompute.partition ? ", cut" : "") +
          (c.recompute.offload == Offload::host ? ", host" : "") +
          (c.model.sequence_parallel ? ", sequence parallel" : "") + ", " +
-         std::string(name_of(c.model.family)) + (c.train.z_loss > 0 ? ", z-loss" : "");
+         std::string(name_of(c.model.family)) + (c.model.dropout > 0 ? ", dropout" : "");
 }
 
 class TensorParallel : public testing::TestWithParam<Dtype> {
@@ -104,10 +104,10 @@ TEST_P(TensorParallel, SoTheyDoWithSharedKeysAndValues) {
   }
 }
 
-TEST_P(TensorParallel, SoTheyDoWithZLoss) {
+TEST_P(TensorParallel, SoTheyDoWithDropoutAndZLoss) {
   for (const Index tensor : tensor_sizes()) {
     deck::Config config = split_deck(tensor, GetParam());
-    config.train.z_loss = 1e-3;
+    config.model.dropout = 0.2, config.train.z_loss = 1e-3;
     config.model.sequence_parallel = tensor == 4;
     expect_same_bits(config);
   }
@@ -158,7 +158,7 @@ TEST_F(Grid, TrainsTheModelOfOneRank) {
     for (const int variant : {0, 1, 2, 3, 4, 5}) {
       const bool sequence_parallel = variant % 2 == 1;
       deck::Config config = variant < 2 || variant == 4 ? split_deck(tensor) : split_llama(tensor);
-      if (variant >= 4) config.train.z_loss = 1e-3;
+      if (variant >= 4) config.model.dropout = 0.2, config.train.z_loss = 1e-3;
       config.zero.stage = 3;
       config.model.sequence_parallel = sequence_parallel;
       deck::Config alone = config;

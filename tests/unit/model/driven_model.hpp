@@ -64,14 +64,15 @@ class DrivenModel {
                      1e4F);
   }
 
-  /// Returns the sum of losses of samples [first, first + batch). Computes the gradient of scale
-  /// times that sum and the z-loss.
+  /// Returns the sum of losses of samples [first, first + batch), with their dropout. Computes the
+  /// gradient of scale times that sum and the z-loss.
   double loss_and_gradients(const data::BatchSource& samples, Index first, float scale,
                             tensor::Accumulate accumulate) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
     const model::Units<T> gradients(parts_.gradients.units());
-    const model::Batch batch = load(samples, first);
+    model::Batch batch = load(samples, first);
+    batch.training_sample = first;
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
     model.loss_and_gradient(parameters, batch, scale, accumulate, gradients, parts_.loss);
     for (Index unit = model.head() - 1; unit >= 0; --unit)

@@ -46,15 +46,17 @@ class PlainGradient : public testing::TestWithParam<Case> {
     }
   }
 
-  /// The sum of losses and z-losses.
-  double plain_loss(double z_loss = 0) const {
+  /// The sum of losses, as `train` computes it if given.
+  double plain_loss(const deck::Train* train = nullptr) const {
     const PlainModel plain(model);
     std::vector<Token> inputs(c.batch * c.sequence), targets(inputs);
     sampler->batch(0, c.batch, inputs.data(), targets.data());
     double sum = 0;
     for (Index b = 0; b < c.batch; ++b) {
+      const PlainTraining training =
+          train ? PlainTraining{b, train->z_loss, train->seed} : PlainTraining{};
       sum += plain.loss(weights, inputs.data() + b * c.sequence, targets.data() + b * c.sequence,
-                        z_loss);
+                        training);
     }
     return sum;
   }
@@ -66,7 +68,7 @@ class PlainGradient : public testing::TestWithParam<Case> {
     std::vector<double> gradient;
     for (double& w : weights.at(name)) {
       const double at = w;
-      const auto moved = [&](double by) { return w = at + by, plain_loss(train.z_loss); };
+      const auto moved = [&](double by) { return w = at + by, plain_loss(&train); };
       gradient.push_back((8 * (moved(h) - moved(-h)) - (moved(2 * h) - moved(-2 * h))) / (12 * h));
       w = at;
     }
@@ -90,8 +92,11 @@ void PlainGradient::compare(const deck::Train& train) {
     for (const auto& [name, values] : weights) m->set(name, values);
     m->spoil_gradients();
   }
-  const double expected_loss = plain_loss();
-  EXPECT_NEAR(whole.loss(*sampler, 0), expected_loss, 1e-5 * expected_loss);
+  const double validation_loss = plain_loss();
+  EXPECT_NEAR(whole.loss(*sampler, 0), validation_loss, 1e-5 * validation_loss);
+  deck::Train without_z_loss = train;
+  without_z_loss.z_loss = 0;
+  const double expected_loss = plain_loss(&without_z_loss);
   EXPECT_NEAR(whole.loss_and_gradients(*sampler, 0, 0.25F, tensor::Accumulate::no), expected_loss,
               1e-5 * expected_loss);
   for (Index b = 0; b < c.batch; ++b) {
@@ -119,6 +124,14 @@ TEST_P(PlainGradient, AgreesWithDifferences) { compare({}); }
 TEST_P(PlainGradient, AgreesWithDifferencesWithZLoss) {
   deck::Train train;
   train.z_loss = 0.1;
+  compare(train);
+}
+
+// Differences hold the masks fixed, because they depend on places alone.
+TEST_P(PlainGradient, AgreesWithDifferencesWithDropout) {
+  deck::Train train;
+  train.z_loss = 0.05, train.seed = 11;
+  model.dropout = 0.3;
   compare(train);
 }
 

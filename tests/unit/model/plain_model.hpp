@@ -9,19 +9,29 @@
 #include <vector>
 
 #include "deck/config.hpp"
+#include "model/dropout.hpp"
+#include "support/numbers.hpp"
 
 namespace kzero::tests {
 
 using Weights = std::map<std::string, std::vector<double>>;
 using Rows = std::vector<std::vector<double>>;
 
+/// What training adds to a model. Nothing without a sample, whose number the masks of dropout have.
+struct PlainTraining {
+  std::optional<Index> sample{};
+  double z_loss = 0;
+  std::uint64_t seed = 1;
+};
+
 class PlainModel {
  public:
   explicit PlainModel(const deck::Model& model) : m_(model) {}
 
-  /// The sum over one sequence of the losses and of z_loss log(Z)^2.
+  /// The sum of the losses of one sequence.
   double loss(const Weights& w, const Token* inputs, const Token* targets,
-              double z_loss = 0) const {
+              const PlainTraining& training = {}) const {
+    const model::ModelDropout masks(m_, training.seed);
     Rows x;
     for (Index t = 0; t < m_.sequence; ++t) {
       std::vector<double> row;
@@ -31,15 +41,21 @@ class PlainModel {
       }
       x.push_back(row);
     }
+    drop(x, masks.embedding(training.sample));
     for (Index i = 0; i < m_.layers; ++i) {
       const std::string at = "h." + std::to_string(i) + ".";
-      add(x, linear(w, at + "attn.c_proj",
-                    attention(linear(w, at + "attn.c_attn", norm(w, at + "ln_1", x)))));
+      const model::BlockDropout of_block = masks.block(i, training.sample);
+      Rows attended = linear(w, at + "attn.c_proj",
+                             attention(linear(w, at + "attn.c_attn", norm(w, at + "ln_1", x))));
+      drop(attended, of_block.attention);
+      add(x, attended);
       Rows hidden = linear(w, at + "mlp.c_fc", norm(w, at + "ln_2", x));
       for (auto& row : hidden) {
         for (double& h : row) h = gelu(h);
       }
-      add(x, linear(w, at + "mlp.c_proj", hidden));
+      Rows fed = linear(w, at + "mlp.c_proj", hidden);
+      drop(fed, of_block.feed_forward);
+      add(x, fed);
     }
     const auto& output = w.at(m_.tied_embeddings ? "wte.weight" : "lm_head.weight");
     double sum = 0;
@@ -52,7 +68,7 @@ class PlainModel {
         total += std::exp(logit);
         if (v == targets[t]) at_target = logit;
       }
-      sum += std::log(total) - at_target + z_loss * std::pow(std::log(total), 2);
+      sum += std::log(total) - at_target + training.z_loss * std::pow(std::log(total), 2);
     }
     return sum;
   }
@@ -60,6 +76,24 @@ class PlainModel {
  private:
   static double gelu(double h) {
     return 0.5 * h * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (h + 0.044715 * h * h * h)));
+  }
+
+  /// The factor on one element of a row of `width` elements.
+  static double factor(const kernels::Dropout& dropout, Index row, Index column, Index width) {
+    if (!dropout.is_on()) return 1;
+    using Drawn = kernels::DropoutRows;
+    const Drawn drawn(dropout, 0, width);
+    const Index in_group = column % Drawn::group;
+    const Philox4 words =
+        drawn.draw(row, column / Drawn::group, static_cast<int>(in_group % Drawn::lanes));
+    return as_double(drawn.apply(words.word[in_group / Drawn::lanes], 1));
+  }
+
+  static void drop(Rows& x, const kernels::Dropout& dropout) {
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      for (std::size_t d = 0; d < x[t].size(); ++d)
+        x[t][d] *= factor(dropout, static_cast<Index>(t), static_cast<Index>(d), std::ssize(x[t]));
+    }
   }
 
   static void add(Rows& x, const Rows& y) {

@@ -61,13 +61,18 @@ TEST(Bits, DependOnWhatDecidesASum) {
 }
 
 TEST(Bits, DependOnTermsThatOnlyTrainingHas) {
-  const deck::Config before = config_of(2);
+  deck::Config before = config_of(2);
   const auto changed = [&](auto change) {
     deck::Config now = before;
     change(now);
     return changes(before, now);
   };
   EXPECT_EQ(changed([](auto& c) { c.train.z_loss = 0.5; }), "train.z_loss is 0.5, was 0.0");
+  EXPECT_EQ(changed([](auto& c) { c.model.dropout = 0.5; }), "model.dropout is 0.5, was 0.0");
+  // The seed decides on the masks. The initial weights and the data have been read already.
+  EXPECT_EQ(changed([](auto& c) { c.train.seed = 9; }), "");
+  before.model.dropout = 0.5;
+  EXPECT_EQ(changed([](auto& c) { c.train.seed = 9; }), "train.seed is 9, was 1");
 }
 
 TEST(Bits, DependOnTheNumberOfRanksWhereTheDeckAsksForIt) {
