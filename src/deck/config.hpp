@@ -218,6 +218,8 @@ struct Optimizer {
   double loss_scale = 65536;       // fp16: the initial scale
   Index loss_scale_window = 1000;  // fp16: steps without overflow before it doubles
   Index max_skipped = 50;          // consecutive skipped steps that end the run as diverged
+  double skip_above = 0;           // a step with a norm above this multiple of the median; 0: off
+  Index skip_window = 100;         // applied steps whose norms have that median
 };
 
 /// A table of [[data.blend]]: one source of training samples.

@@ -180,9 +180,18 @@ void add_optimizer(std::vector<Key>& table) {
   table.push_back(integer("optimizer.loss_scale_window", t, &Optimizer::loss_scale_window,
                           from(1, most), "steps",
                           "fp16: steps without overflow after which the loss scale doubles."));
-  table.push_back(integer(
-      "optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most), "steps",
-      "Consecutive steps with non-finite gradients after which the run ends (exit code 5)."));
+  table.push_back(integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most),
+                          "steps",
+                          "Consecutive skipped steps after which the run ends (exit code 5). Steps "
+                          "are skipped if gradients are not finite, or by optimizer.skip_above."));
+  table.push_back(real(
+      "optimizer.skip_above", t, &Optimizer::skip_above, from(0, 1000000), "",
+      "Skip a step whose gradient norm is above this multiple, more than 1, of the median norm of "
+      "the last optimizer.skip_window applied steps; 0: off (docs/optimizers.md)."));
+  table.push_back(integer("optimizer.skip_window", t, &Optimizer::skip_window, from(2, 10000),
+                          "steps",
+                          "Applied steps over which optimizer.skip_above takes the median. No step "
+                          "is skipped before there are as many."));
 }
 
 void add_data(std::vector<Key>& table) {

@@ -213,6 +213,9 @@ class Rules {
               fmt::format("optimizer.schedule = \"wsd\" needs optimizer.decay from 1 to {} "
                           "(train.steps - optimizer.warmup), found {}",
                           most_decay, optimizer.decay));
+    refuse_if(optimizer.skip_above > 0 && optimizer.skip_above <= 1, {"optimizer.skip_above"},
+              fmt::format("optimizer.skip_above must be more than 1, or 0 for off, found {}",
+                          optimizer.skip_above));
     int exponent = 0;
     const double fraction = std::frexp(optimizer.loss_scale, &exponent);
     refuse_if(

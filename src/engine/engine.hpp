@@ -2,6 +2,7 @@
 // the run (trainer.hpp).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "engine/initial_values.hpp"
 #include "engine/machinery.hpp"
 #include "optim/loss_scaler.hpp"
+#include "optim/spike_rule.hpp"
 
 namespace kzero::engine {
 
@@ -23,8 +25,14 @@ struct StepResult {
   double grad_norm = 0;  // global L2 norm before clipping, without the loss scale
   double lr = 0;
   double loss_scale = 1;
-  bool skipped = false;  // nothing was updated: the gradients were not finite, or no targets
+  bool skipped = false;  // nothing was updated: see is_empty() and is_spike(), or the gradients
+                         // were not finite
   std::optional<Index> targets{};  // of the global batch; nullopt: every position has one
+  std::optional<double>
+      norm_limit{};  // above it the step is skipped; see optim::SpikeRule::limit()
+
+  /// Returns whether the step was skipped because its norm, although finite, was above the limit.
+  bool is_spike() const { return skipped && norm_limit && std::isfinite(grad_norm); }
 
   /// Returns whether the step had nothing to predict. Its loss is NaN and its norm 0.
   bool is_empty() const { return targets == 0; }
@@ -90,6 +98,7 @@ class Engine {
   }
 
   virtual optim::LossScaler& scaler() = 0;
+  virtual optim::SpikeRule& spike_rule() = 0;
 
   /// The memory of the run's time line. Empty without run.profile.
   virtual std::span<SpanRecord> spans() = 0;

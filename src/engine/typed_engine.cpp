@@ -11,6 +11,7 @@
 #include "base/wait.hpp"
 #include "engine/frozen_weights.hpp"
 #include "engine/initial_weights.hpp"
+#include "engine/step_rules.hpp"
 #include "grid/agreement.hpp"
 #include "kernels/initialize.hpp"
 #include "optim/schedule.hpp"
@@ -55,6 +56,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
       states_(states()),
       optimizer_step_(blueprint_, m, buffers_, states_),
       scaler_(config.train.precision, config.optimizer),
+      spike_rule_(config.optimizer),
       staging_(staging_of(config_, buffers_.staging)),
       owned_(state_shards(states_,
                           {zero::Placement::partitioned, data_.rank(), blueprint_.tensor.rank},
@@ -177,7 +179,7 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   result.loss =
       totals.loss / static_cast<double>(targets(step * global_batch, global_batch, samples));
   result.grad_norm = totals.gradient_norm / result.loss_scale;
-  result.skipped = !std::isfinite(result.grad_norm);
+  decide_skip(result, spike_rule_);
   if (!result.skipped) {
     // Skipped steps do not change the moments, so bias correction does not count them.
     optimizer_step_.update({.lr = result.lr,
@@ -187,7 +189,7 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
                             .gradient_norm = totals.gradient_norm,
                             .loss_scale = result.loss_scale});
   }
-  scaler_.update(!result.skipped);
+  record(result, scaler_, spike_rule_);
   data_.traffic().end_step();
   set_step(-1);
   return result;

@@ -36,6 +36,7 @@ class TypedEngine : public Engine {
   std::optional<double> evaluate_until(const StopQuestion& stops, Index micro_batches,
                                        const data::BatchSource& samples) override;
   optim::LossScaler& scaler() override { return scaler_; }
+  optim::SpikeRule& spike_rule() override { return spike_rule_; }
   std::span<SpanRecord> spans() override { return buffers_.spans; }
   model::Arithmetic model_arithmetic() const override { return buffers_.model->arithmetic(); }
   std::span<float> reduced_state() override { return buffers_.sums.reduced(); }
@@ -78,6 +79,7 @@ class TypedEngine : public Engine {
   const std::vector<UnitState> states_;  // of all units, in order
   OptimizerStep<T> optimizer_step_;
   optim::LossScaler scaler_;
+  optim::SpikeRule spike_rule_;
   Index optimizer_start_ = 0;
   std::uint64_t base_hash_ = 0;
   std::optional<Verification> verification_;  // with run.verify_every

@@ -269,6 +269,9 @@ void Console::end(const EndRecord& record) {
   print_line(fmt::format("{} after {} of {} steps, {}{}", record.reason, record.steps, steps_,
                          format_seconds(record.seconds),
                          skipped_ > 0 ? fmt::format(", {} skipped", skipped_) : ""));
+  if (record.spikes.value_or(0) > 0)
+    print_line(fmt::format("optimizer.skip_above has skipped {} of all {} steps", *record.spikes,
+                           record.steps));
 }
 
 }  // namespace kzero::metrics

@@ -143,6 +143,7 @@ void JsonlSink::write(const StepRecord& record) {
                {"mfu", record.mfu},         {"loss_scale", record.loss_scale},
                {"skipped", record.skipped}};
   if (record.targets) json["targets"] = *record.targets;
+  if (record.norm_limit) json["norm_limit"] = *record.norm_limit;
   file_.write_line(dump(std::move(json)));
 }
 
@@ -210,14 +211,16 @@ void JsonlSink::write(const EndRecord& record) {
   for (const TrafficRow& row : record.traffic) {
     traffic.push_back(with_former_name(as_json(row)));
   }
-  file_.write_line(dump({{"event", "end"},
-                         {"reason", record.reason},
-                         {"signal", record.signal},
-                         {"exit_code", record.exit_code},
-                         {"steps", record.steps},
-                         {"seconds", record.seconds},
-                         {"memory", std::move(memory)},
-                         {"traffic", std::move(traffic)}}));
+  Json json = {{"event", "end"},
+               {"reason", record.reason},
+               {"signal", record.signal},
+               {"exit_code", record.exit_code},
+               {"steps", record.steps},
+               {"seconds", record.seconds},
+               {"memory", std::move(memory)},
+               {"traffic", std::move(traffic)}};
+  if (record.spikes) json["spikes"] = *record.spikes;
+  file_.write_line(dump(std::move(json)));
 }
 
 }  // namespace kzero::metrics

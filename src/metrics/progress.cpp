@@ -69,6 +69,13 @@ std::string step_line(const Progress& progress, Index columns) {
   const Field where{fmt::format("step {:>{}}/{}", done, fmt::formatted_size("{}", progress.steps),
                                 progress.steps)};
   if (progress.last.targets == 0) return fit({where, {"skipped: no targets", 1}}, columns);
+  const auto limit = progress.last.norm_limit;
+  if (progress.last.skipped && limit && std::isfinite(progress.last.grad_norm)) {
+    return fit(
+        {where,
+         {fmt::format("skipped: {} is above {:.4g}", norm_of(progress.last.grad_norm), *limit), 1}},
+        columns);
+  }
   if (progress.last.skipped) {
     return fit({where,
                 {"skipped: gradients not finite", 1},

@@ -99,8 +99,9 @@ struct StepRecord {
   double tokens_per_second = 0;
   double mfu = 0;  // fraction of the peak, 0 to 1
   double loss_scale = 1;
-  bool skipped = false;  // no update: the gradients were not finite, or there was no target
-  std::optional<Index> targets{};  // of this step; nullopt: every position has one
+  bool skipped = false;  // no update: gradients not finite, norm above the limit, or no target
+  std::optional<Index> targets{};      // of this step; nullopt: every position has one
+  std::optional<double> norm_limit{};  // of optimizer.skip_above, once it applies
 };
 
 struct ValidationRecord {
@@ -135,6 +136,7 @@ struct EndRecord {
   Index exit_code = 0;              // with which the process intends to end
   Index steps = 0;                  // since step 0, restarts included
   double seconds = 0;               // of this process
+  std::optional<Index> spikes{};    // steps skipped by optimizer.skip_above, restarts included
   std::vector<MemoryRow> memory{};  // one row per rank
   std::vector<TrafficRow> traffic{};
 };

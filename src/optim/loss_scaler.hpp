@@ -23,15 +23,24 @@ class LossScaler {
   /// not towards optimizer.max_skipped.
   void leave_out() { ++skipped_; }
 
+  /// Records a step with finite gradients that was skipped because of their norm. It counts towards
+  /// optimizer.max_skipped, and leaves the loss scale alone.
+  void leave_out_spike();
+
+  /// The spikes among the skipped_in_a_row() steps.
+  Index spikes_in_a_row() const { return spikes_in_a_row_; }
+
   /// Throws Error(diverged) after optimizer.max_skipped skipped steps in a row.
   void require_progress() const;
 
-  /// Throws Error(diverged) if training ends on skipped steps. In fp16 a skipped step may be the
-  /// loss scale adapting.
+  /// Throws Error(diverged) if training ends on steps without finite gradients. In fp16 one such
+  /// step may be the loss scale adapting. Spikes are exempt, because the weights have a finite
+  /// loss.
   void require_good_end() const;
 
   /// Restores a checkpoint's values. Precisions other than fp16 keep scale 1.
-  void restore(double scale, Index good_steps, Index skipped, Index skipped_in_a_row);
+  void restore(double scale, Index good_steps, Index skipped, Index skipped_in_a_row,
+               Index spikes_in_a_row = 0);
 
  private:
   bool dynamic_;
@@ -40,6 +49,7 @@ class LossScaler {
   Index max_skipped_;
   Index good_steps_ = 0;
   Index skipped_in_a_row_ = 0;
+  Index spikes_in_a_row_ = 0;
   Index skipped_ = 0;
 };
 

@@ -174,7 +174,10 @@ std::optional<Index> Checkpoints::resume() {
                           {provenance_.data_digest, engine_.base_hash()});
   });
   load(*found, wanted);
-  engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
+  const checkpoint::NormRecord norms = m.norms.value_or(checkpoint::NormRecord());
+  engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row,
+                           norms.skipped_in_row);
+  engine_.spike_rule().restore(norms.norms, norms.skipped);
   // The loss on different data has a different range.
   losses_ = LossRange(m.data_digest == provenance_.data_digest ? m.loss : std::nullopt);
   console_.note("resumed from " + found->path.string());
@@ -209,6 +212,8 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
   m.loss = losses_.record();
+  if (const optim::SpikeRule& rule = engine_.spike_rule(); rule.is_on())
+    m.norms = {rule.norms(), rule.skipped(), scaler.spikes_in_a_row()};
   m.arithmetic = provenance_.arithmetic;
   m.data_digest = provenance_.data_digest;
   m.optimizer = engine_.blueprint().optimizer->kind();

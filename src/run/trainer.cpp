@@ -247,6 +247,7 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
   record.loss_scale = result.loss_scale;
   record.skipped = result.skipped;
   record.targets = result.targets;
+  record.norm_limit = result.norm_limit;
   throughput_.fill(record);
   console_.step(record);
   if (sink_) sink_->write(record);
@@ -282,6 +283,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   record.exit_code = static_cast<Index>(code);
   record.steps = steps_done;
   record.seconds = seconds_since(started_);
+  if (const auto& rule = engine_->spike_rule(); rule.is_on()) record.spikes = rule.skipped();
   if (sink_) write_end_file(record, config_);
   if (!ending.failure) checkpoints_->warn_if_beyond_range(steps_done);
   if (profile_) profile_->finish();

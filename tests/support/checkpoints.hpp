@@ -46,6 +46,8 @@ inline checkpoint::Written save(Training& training, const grid::Group& group,
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
   m.loss = loss;
+  if (const optim::SpikeRule& rule = training.engine->spike_rule(); rule.is_on())
+    m.norms = {rule.norms(), rule.skipped(), scaler.spikes_in_a_row()};
   m.optimizer = training.engine->blueprint().optimizer->kind();
   m.optimizer_start = training.engine->optimizer_start();
   m.state_arrays = training.engine->blueprint().state_arrays();
@@ -71,8 +73,10 @@ inline Index load(Training& training, const grid::Group& group,
   const checkpoint::Manifest& m = found.manifest;
   training.engine->start_optimizer_at(m.optimizer_start);
   std::ranges::copy(m.reduced_state, training.engine->reduced_state().begin());
+  const checkpoint::NormRecord norms = m.norms.value_or(checkpoint::NormRecord());
   training.engine->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps,
-                                    m.skipped_in_row);
+                                    m.skipped_in_row, norms.skipped_in_row);
+  training.engine->spike_rule().restore(norms.norms, norms.skipped);
   return m.step;
 }
 

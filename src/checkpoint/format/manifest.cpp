@@ -335,6 +335,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   put_model(structure, manifest.model);
   put_adapters(structure, manifest.adapters);
   put_loss(structure, manifest.loss);
+  put_norms(structure, manifest.norms);
   structure.set_attribute("/", "format_version", format_version);
   structure.set_attribute("/", "arithmetic", manifest.arithmetic);
   structure.set_attribute("/", "optimizer", manifest.optimizer);
@@ -373,6 +374,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
   manifest.model = get_model(file, path);
   manifest.adapters = get_adapters(file, path);
   manifest.loss = get_loss(file, manifest.step, path);
+  manifest.norms = get_norms(file, manifest.skipped_steps, manifest.skipped_in_row, path);
   manifest.parameters = get_parameters(file, path);
   manifest.state_arrays = get_state_arrays(file, path);
   get_reduced_state(file, path, manifest);

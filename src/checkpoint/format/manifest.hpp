@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/format/loss_record.hpp"
+#include "checkpoint/format/norm_record.hpp"
 #include "checkpoint/format/runs.hpp"
 #include "checkpoint/format/state_shard.hpp"
 #include "deck/config.hpp"
@@ -79,6 +80,7 @@ struct Manifest {
   Index skipped_steps = 0;           // of all steps done
   Index skipped_in_row = 0;          // up to this step
   std::optional<LossRecord> loss;    // none before the first loss
+  std::optional<NormRecord> norms;   // with optimizer.skip_above
   std::string arithmetic;            // of the run that saved it
   std::uint64_t data_digest = 0;     // of everything that decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()

@@ -97,6 +97,14 @@ TEST_F(JsonLines, NumbersThatAreNotFiniteAreNullAndTheStepSaysItWasSkipped) {
   EXPECT_EQ(json["skipped"], true);
 }
 
+TEST_F(JsonLines, TheRuleForSpikesAddsItsLimitAndItsCount) {
+  JsonlSink sink(path_);
+  sink.write(StepRecord{.grad_norm = 3, .skipped = true, .norm_limit = 2.5});
+  sink.write(EndRecord{.spikes = 4});
+  EXPECT_EQ(Json::parse(lines().at(0))["norm_limit"], 2.5);
+  EXPECT_EQ(Json::parse(lines().at(1))["spikes"], 4);
+}
+
 TEST_F(JsonLines, TheStartSaysWhatRuns) {
   JsonlSink(path_).write(StartRecord{.versions = {{"kzero", "1.2"}, {"kokkos", "4.7"}},
                                      .git_hash = "abc",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace kzero::metrics {
 namespace {
 
@@ -37,6 +39,11 @@ TEST(Progress, ValuesAreLeftOutOneByOneWhereTheWidthIsSmall) {
 TEST(Progress, ASkippedStepSaysWhy) {
   Progress skipped = progress();
   skipped.last.skipped = true;
+  EXPECT_EQ(step_line(skipped, 80),
+            "step  500/1000  skipped: gradients not finite  loss scale 32768");
+  skipped.last.norm_limit = 6.25, skipped.last.grad_norm = 9;
+  EXPECT_EQ(step_line(skipped, 80), "step  500/1000  skipped: norm 9.00 is above 6.25");
+  skipped.last.grad_norm = std::numeric_limits<double>::infinity();
   EXPECT_EQ(step_line(skipped, 80),
             "step  500/1000  skipped: gradients not finite  loss scale 32768");
   skipped.last.targets = 0;

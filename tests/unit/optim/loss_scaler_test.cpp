@@ -44,6 +44,49 @@ TEST(LossScaler, AStepThatIsLeftOutIsNoOverflow) {
   EXPECT_NO_THROW(scaler.require_progress());
 }
 
+TEST(LossScaler, ASpikeLeavesTheScaleAlone) {
+  LossScaler scaler(Dtype::fp16, scaler_settings());
+  scaler.update(true);
+  scaler.leave_out_spike();
+  EXPECT_EQ(scaler.scale(), 1024);
+  EXPECT_EQ(scaler.good_steps(), 1);
+  EXPECT_EQ(scaler.skipped(), 1);
+  EXPECT_EQ(scaler.skipped_in_a_row(), 1);
+  EXPECT_EQ(scaler.spikes_in_a_row(), 1);
+  scaler.update(true);
+  EXPECT_EQ(scaler.skipped_in_a_row(), 0);
+  EXPECT_EQ(scaler.spikes_in_a_row(), 0);
+}
+
+TEST(LossScaler, EndsARunThatKeepsSpiking) {
+  LossScaler scaler(Dtype::fp32, scaler_settings());
+  for (int i = 0; i < 2; ++i) scaler.leave_out_spike();
+  scaler.update(false);
+  EXPECT_NO_THROW(scaler.require_progress());
+  scaler.leave_out_spike();
+  try {
+    scaler.require_progress();
+    FAIL() << "no Error was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::diverged);
+    EXPECT_NE(std::string(error.what())
+                  .find("4 steps in a row were skipped (optimizer.max_skipped "
+                        "= 4), 3 of them because"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(LossScaler, ARunMayEndOnASpike) {
+  LossScaler first(Dtype::fp32, scaler_settings()), second(Dtype::fp32, scaler_settings());
+  for (int i = 0; i < 3; ++i) first.leave_out_spike();
+  EXPECT_NO_THROW(first.require_good_end());
+  second.restore(1, 0, 3, 3, 3);
+  EXPECT_NO_THROW(second.require_good_end());
+  second.update(false);
+  EXPECT_THROW(second.require_good_end(), Error);
+}
+
 TEST(LossScaler, StaysBetweenItsLimits) {
   deck::Optimizer o = scaler_settings();
   o.loss_scale_window = 1, o.max_skipped = 1000;
