@@ -16,6 +16,7 @@
 #include "grid/nodes.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
+#include "model/definition.hpp"
 #include "run/data_report.hpp"
 #include "run/trainer.hpp"
 #include "runtime/host_name.hpp"
@@ -66,9 +67,9 @@ ExitCode train(const DeckArguments& arguments) {
 
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
   const bool with_files = options.scope == CheckScope::deck_and_files;
-  const deck::Config config =
-      deck::read(load(arguments.file), arguments.overrides, {options.ranks, deck::Purpose::train},
-                 convert::read_architecture);
+  const deck::Config config = deck::read(
+      load(arguments.file), arguments.overrides,
+      {options.ranks, deck::Purpose::train, model::parameter_names}, convert::read_architecture);
   if (with_files) {
     ProblemList problems;
     const run::RunInputs inputs = check_files(config, Inspection{}, problems);

@@ -9,6 +9,7 @@
 #include "deck/schema.hpp"
 #include "deck/writer.hpp"
 #include "grid/agreement.hpp"
+#include "model/definition.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/threads.hpp"
 
@@ -84,7 +85,8 @@ deck::Config read_together(const grid::Group& world, const deck::Source& deck,
   deck::Config config;
   convert::ConfigText model;
   const auto read = [&](const deck::Architecture& architecture) {
-    config = deck::read(deck, arguments.overrides, {world.size(), purpose}, architecture);
+    config = deck::read(deck, arguments.overrides, {world.size(), purpose, model::parameter_names},
+                        architecture);
   };
   grid::collectively(world, [&] {
     if (!world.is_root()) return;

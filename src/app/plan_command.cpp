@@ -12,6 +12,7 @@
 #include "comm/placement.hpp"
 #include "convert/architecture.hpp"
 #include "deck/reader.hpp"
+#include "model/definition.hpp"
 #include "plan/machine.hpp"
 #include "plan/nominal.hpp"
 #include "plan/report.hpp"
@@ -58,7 +59,7 @@ std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine&
   std::vector<Launch> found;
   const auto plan_launches = [&](const std::vector<std::string>& overrides) {
     const auto read = [&](Index ranks) {
-      return deck::read(source, overrides, {ranks, deck::Purpose::plan},
+      return deck::read(source, overrides, {ranks, deck::Purpose::plan, model::parameter_names},
                         convert::read_architecture);
     };
     std::vector<Index> all = arguments.ranks;

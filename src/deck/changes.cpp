@@ -80,10 +80,18 @@ std::vector<std::string> changes(const std::string& before, const std::string& n
 std::vector<std::string> settings(const std::string& deck) {
   std::vector<std::string> found;
   const Deck values = deck_of(deck);
-  for (const Key& key : keys()) {
+  const auto add = [&](const Key& key) {
     const auto value = values.values.find(key.path);
     if (value != values.values.end())
       found.push_back(fmt::format("{} is {}", key.path, value->second.toml));
+  };
+  for (const Key& key : keys()) add(key);
+  for (const TableList& list : table_lists()) {
+    const auto size = values.list_sizes.find(list.path);
+    if (size == values.list_sizes.end()) continue;
+    for (Index table = 0; table < std::min(size->second, most_tables); ++table) {
+      for (const Key& key : list.keys[table]) add(key);
+    }
   }
   return found;
 }

@@ -11,8 +11,8 @@ namespace kzero::deck {
 /// "train.steps is 200, was 100". A text that is not TOML has no keys.
 std::vector<std::string> changes(const std::string& before, const std::string& now);
 
-/// One text for each key of a resolved deck, in the order of the deck: "train.steps is 200". Keys
-/// of lists of tables are left out.
+/// One text for each key of a resolved deck, in the order of the deck: "train.steps is 200", and
+/// then for each key of its lists of tables: "optimizer.group[0].lr_scale is 0.1".
 std::vector<std::string> settings(const std::string& deck);
 
 }  // namespace kzero::deck

@@ -198,6 +198,13 @@ inline constexpr OptimizerKey optimizer_keys[] = {
     {OptimizerKind::muon, "beta2", 0.95},     {OptimizerKind::muon, "eps", 1e-8},
 };
 
+/// A table of [[optimizer.group]]: parameters with their own learning rate and weight decay.
+struct OptimizerGroup {
+  std::string match{};       // a pattern over parameter names, with * and ?
+  double lr_scale = 1;       // factor on the learning rate
+  double weight_decay = -1;  // of all its parameters; -1: as without the group
+};
+
 /// Keys of the optimizer. Defaults of keys in optimizer_keys are AdamW's, or those of the first
 /// kind that has the key. If a deck of another kind does not set a key, it gets that kind's default
 /// (reader.hpp).
@@ -220,6 +227,7 @@ struct Optimizer {
   Index max_skipped = 50;          // consecutive skipped steps that end the run as diverged
   double skip_above = 0;           // a step with a norm above this multiple of the median; 0: off
   Index skip_window = 100;         // applied steps whose norms have that median
+  std::vector<OptimizerGroup> groups{};  // the first that matches a parameter sets its values
 };
 
 /// A table of [[data.blend]]: one source of training samples.
@@ -228,6 +236,10 @@ struct BlendSource {
   std::vector<std::string> files{};  // share of the samples: weight / sum of all weights
   double weight = 1;                 // its share of the samples is this over the sum of all
 };
+
+/// Returns the number, from 0, of the first group whose pattern matches the parameter's name; -1 if
+/// none does.
+Index group_of(const std::vector<OptimizerGroup>& groups, const std::string& parameter);
 
 struct Data {
   std::vector<std::string> files;  // paths or globs

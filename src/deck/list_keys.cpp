@@ -1,4 +1,4 @@
-// The keys of the lists of tables, [[data.blend]] and [[evaluate]].
+// The keys of the lists of tables: [[optimizer.group]], [[data.blend]] and [[evaluate]].
 #include "deck/list_keys.hpp"
 
 #include <algorithm>
@@ -15,6 +15,11 @@ namespace {
 struct BlendTables {
   using Table = BlendSource;
   static auto& of(auto& config) { return config.data.blend; }
+};
+
+struct GroupTables {
+  using Table = OptimizerGroup;
+  static auto& of(auto& config) { return config.optimizer.groups; }
 };
 
 struct EvaluationTables {
@@ -91,6 +96,27 @@ std::vector<Key> blend_keys(const std::string& path, Index number) {
               number, &BlendSource::weight)};
 }
 
+std::vector<Key> group_keys(const std::string& path, Index number) {
+  const auto number_key = [&](const char* name, double least, std::string doc) {
+    return described(path + "." + name, Kind::real, "", from(least, 1000), std::move(doc));
+  };
+  return {bound<GroupTables, std::string>(
+              described(path + ".match", Kind::text, "", {},
+                        "Pattern with * and ? over the names of parameters in Hugging Face's "
+                        "files: \"*bias\", \"wte.weight\". The first table that matches a "
+                        "parameter applies."),
+              number, &OptimizerGroup::match),
+          bound<GroupTables, double>(
+              number_key("lr_scale", 0,
+                         "Factor on the learning rate; 0: the parameters do not change."),
+              number, &OptimizerGroup::lr_scale),
+          bound<GroupTables, double>(
+              number_key("weight_decay", -1,
+                         "Weight decay of all parameters of the group, of any shape; -1: as "
+                         "without the group."),
+              number, &OptimizerGroup::weight_decay)};
+}
+
 std::vector<Key> evaluation_keys(const std::string& path, Index number) {
   const auto text = [&](const char* name, Kind kind, std::string doc) {
     return described(path + "." + name, kind, "", {}, std::move(doc));
@@ -135,6 +161,10 @@ TableList list_of(std::string path, std::string doc,
 
 const std::vector<TableList>& table_lists() {
   static const std::vector<TableList> all{
+      list_of<GroupTables>("optimizer.group",
+                           "Learning rate and weight decay of some parameters: one table each "
+                           "(docs/optimizers.md).",
+                           group_keys),
       list_of<BlendTables>("data.blend",
                            "Training data from several sources, instead of data.files: one table "
                            "each (docs/data.md).",

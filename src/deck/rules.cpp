@@ -9,6 +9,7 @@
 #include "deck/data_rules.hpp"
 #include "deck/lora_rules.hpp"
 #include "deck/model_rules.hpp"
+#include "deck/parameter_groups.hpp"
 #include "deck/problem.hpp"
 #include "deck/quantity.hpp"
 #include "deck/schema.hpp"
@@ -34,6 +35,7 @@ class Rules {
     check_data();
     check_checkpoint();
     check_profile();
+    check_patterns();
     return std::move(violations_);
   }
 
@@ -216,12 +218,41 @@ class Rules {
     refuse_if(optimizer.skip_above > 0 && optimizer.skip_above <= 1, {"optimizer.skip_above"},
               fmt::format("optimizer.skip_above must be more than 1, or 0 for off, found {}",
                           optimizer.skip_above));
+    check_groups();
     int exponent = 0;
     const double fraction = std::frexp(optimizer.loss_scale, &exponent);
     refuse_if(
         fraction != 0.5, {"optimizer.loss_scale"},
         fmt::format("optimizer.loss_scale must be a power of two, found {}; nearest: {} and {}",
                     optimizer.loss_scale, std::ldexp(0.5, exponent), std::ldexp(1.0, exponent)));
+  }
+
+  void check_groups() {
+    const auto& groups = config_.optimizer.groups;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const std::string path = table_path("optimizer.group", static_cast<Index>(i));
+      refuse_if(groups[i].match.empty(), {path + ".match", path},
+                fmt::format("{}.match must be a pattern, found none", path));
+      const double decay = groups[i].weight_decay;
+      refuse_if(decay < 0 && decay != -1, {path + ".weight_decay", path},
+                fmt::format("{0}.weight_decay must be at least 0, or -1 for the value without the "
+                            "group, found {1}",
+                            path, decay));
+    }
+  }
+
+  /// Runs last: only a valid model has parameters.
+  void check_patterns() {
+    const auto& groups = config_.optimizer.groups;
+    if (groups.empty() || !violations_.empty() || !target_.parameter_names) return;
+    const std::vector<std::string> names = target_.parameter_names(config_);
+    const std::vector<std::string> reasons = empty_groups(groups, names);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const std::string path = table_path("optimizer.group", static_cast<Index>(i));
+      refuse_if(!reasons[i].empty(), {path + ".match", path},
+                fmt::format("{}.match = \"{}\" {}; its parameters are {}, ..., {}", path,
+                            groups[i].match, reasons[i], names.front(), names.back()));
+    }
   }
 
   void check_data() {

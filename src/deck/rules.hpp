@@ -2,6 +2,7 @@
 // where its values came from.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ enum class Purpose { plan, train };
 struct Target {
   Index ranks = 0;  // 0: unknown; rules that need it are skipped
   Purpose purpose = Purpose::plan;
+  /// Lists the parameters of the deck's model, whose values the rules have filled in. Rules that
+  /// need names are skipped without it.
+  std::function<std::vector<std::string>(const Config&)> parameter_names{};
 };
 
 /// A broken rule: the keys involved, beginning with the one to change, and what is wrong.

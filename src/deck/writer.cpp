@@ -77,8 +77,8 @@ error.
 
 - `kzero check DECK` checks a deck. `kzero defaults` prints a deck with every key.
 - `key=value` on the command line overrides the deck: `train.steps=100`, `data.files=a.txt,b.txt`.
-- `[[data.blend]]` and `[[evaluate]]` are lists of tables. An override gives the number of a table:
-  `data.blend[0].weight=2`. `data.blend=` removes all of them.
+- `[[optimizer.group]]`, `[[data.blend]]` and `[[evaluate]]` are lists of tables. An override gives
+  the number of a table: `data.blend[0].weight=2`. `data.blend=` removes all of them.
 - A size is a text with a binary unit (`"64KiB"`, `"32MiB"`, `"1GiB"`) or a decimal one (`"32MB"`),
   or an integer in bytes.
 - A time is a text with units (`"45s"`, `"90min"`, `"1h30min"`, `"2d"`) or a number in seconds.

@@ -39,6 +39,16 @@ zero::SumPlan sum_plan(const deck::Config& config, Index data_ranks, bool adds_r
           config.zero.gradients};
 }
 
+/// Returns the table with the group of each parameter. A group that none belongs to was refused
+/// with the deck.
+param::Table grouped(param::Table table, const deck::Optimizer& optimizer) {
+  for (param::UnitSpec& unit : table) {
+    for (param::ParamSpec& parameter : unit.params)
+      parameter.group = deck::group_of(optimizer.groups, parameter.name);
+  }
+  return table;
+}
+
 MatrixPlan matrices_of(const Blueprint& b) {
   if (b.optimizer->matrix_rule() == nullptr) return {};
   std::vector<param::Table> tables;
@@ -61,7 +71,7 @@ ModelBlueprint::ModelBlueprint(const deck::Config& config, Index data_ranks,
                                model::Family family)
     : tensor(rank),
       definition(family(config)),
-      table(definition->table(rank)),
+      table(grouped(definition->table(rank), config.optimizer)),
       layout(table, data_ranks),
       stage(partition) {}
 

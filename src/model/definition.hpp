@@ -108,4 +108,7 @@ using Family = std::shared_ptr<const Definition> (*)(const deck::Config& config)
 /// Defines the model with the family that the deck names.
 std::shared_ptr<const Definition> define(const deck::Config& config);
 
+/// The names of all parameters of that model, in its order.
+std::vector<std::string> parameter_names(const deck::Config& config);
+
 }  // namespace kzero::model

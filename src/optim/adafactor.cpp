@@ -215,7 +215,7 @@ void step_weights(const Elements<T>& all, const Factors& factors, float kept, fl
 
 class Adafactor : public ElementwiseOptimizer<Adafactor> {
  public:
-  explicit Adafactor(const deck::Optimizer& deck) : deck_(deck) {}
+  using ElementwiseOptimizer::ElementwiseOptimizer;
 
   std::string_view kind() const override { return "adafactor"; }
 
@@ -257,8 +257,6 @@ class Adafactor : public ElementwiseOptimizer<Adafactor> {
     average(means.columns, static_cast<double>(std::max<std::size_t>(1, means.rows.size())));
   }
 
-  Update step_of(const Update& update) const { return update; }
-
   template <class Where, class T>
   void apply(const Where& where, const Update& update, const ParameterPart<T>& part) const {
     if constexpr (std::is_same_v<Where, tensor::Execution>) where.fence("kzero::optim::adafactor");
@@ -273,7 +271,7 @@ class Adafactor : public ElementwiseOptimizer<Adafactor> {
         kernels::add_to_words(squares_of_update(all, factors, part.first), part.adds);
       return;
     }
-    step_weights(all, factors, kept_after_decay(deck_, update, part.decays), rate_of(update, part));
+    step_weights(all, factors, kept_after_decay(update, part.weight_decay), rate_of(update, part));
   }
 
  private:
@@ -288,8 +286,6 @@ class Adafactor : public ElementwiseOptimizer<Adafactor> {
     const double size = std::max(least_scale, root_mean(0)) * relative;
     return static_cast<float>(size / std::max(1.0, root_mean(1) / clipping_threshold));
   }
-
-  const deck::Optimizer deck_;
 };
 
 }  // namespace

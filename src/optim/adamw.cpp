@@ -11,22 +11,20 @@ namespace {
 
 class AdamW : public RuleOptimizer<AdamW, kernels::AdamWStep> {
  public:
-  explicit AdamW(const deck::Optimizer& deck) : deck_(deck) {}
+  using RuleOptimizer::RuleOptimizer;
 
   std::string_view kind() const override { return "adamw"; }
   const param::StateArrays& state() const override { return adamw_state(); }
 
-  kernels::AdamWStep rule_of(const Update& update, bool decays) const {
-    return adamw_step(deck_, update, decays);
+  kernels::AdamWStep rule_of(const Update& update, double weight_decay) const {
+    return adamw_step(deck_, update, weight_decay);
   }
-
- private:
-  const deck::Optimizer deck_;
 };
 
 }  // namespace
 
-kernels::AdamWStep adamw_step(const deck::Optimizer& deck, const Update& update, bool decays) {
+kernels::AdamWStep adamw_step(const deck::Optimizer& deck, const Update& update,
+                              double weight_decay) {
   const auto bias = [&](double beta) {
     return static_cast<float>(1 - std::pow(beta, static_cast<double>(update.number)));
   };
@@ -37,7 +35,7 @@ kernels::AdamWStep adamw_step(const deck::Optimizer& deck, const Update& update,
   step.one_minus_beta1 = static_cast<float>(1 - deck.beta1);
   step.one_minus_beta2 = static_cast<float>(1 - deck.beta2);
   step.eps = static_cast<float>(deck.eps);
-  step.decay = decays ? static_cast<float>(deck.weight_decay) : 0.0F;
+  step.decay = static_cast<float>(weight_decay);
   step.correction1 = bias(deck.beta1);
   step.correction2 = bias(deck.beta2);
   step.gradient_scale = static_cast<float>(update.gradient_scale);

@@ -11,7 +11,8 @@ namespace kzero::optim {
 const param::StateArrays& adamw_state();
 
 /// The kernel's rule for one update, with the deck's beta1, beta2, eps and weight_decay.
-kernels::AdamWStep adamw_step(const deck::Optimizer& deck, const Update& update, bool decays);
+kernels::AdamWStep adamw_step(const deck::Optimizer& deck, const Update& update,
+                              double weight_decay);
 
 std::unique_ptr<const Optimizer> make_adamw(const deck::Optimizer& deck);
 

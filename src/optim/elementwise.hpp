@@ -11,7 +11,6 @@ namespace kzero::optim {
 /// Consecutive elements [0, count) of one parameter.
 template <class T>
 struct ParameterPart {
-  bool decays = false;  // whether weight decay applies to the parameter
   const T* gradient = nullptr;
   T* parameters = nullptr;
   State state;
@@ -19,8 +18,9 @@ struct ParameterPart {
   Index first = 0;                         // number of element 0 within the unit
   Index in_param = 0;                      // and within the rank's part of the parameter
   const param::ParamSpec* spec = nullptr;  // of the parameter, as all members below
-  const std::uint64_t* sums = nullptr;     // from the pass before
-  std::uint64_t* adds = nullptr;           // in this pass; null: not added up
+  double weight_decay = 0;
+  const std::uint64_t* sums = nullptr;  // from the pass before
+  std::uint64_t* adds = nullptr;        // in this pass; null: not added up
   const float* reduced = nullptr;
 };
 
@@ -31,9 +31,13 @@ void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& sh
   for (const param::Part& part : param::parts(*share.spec, *share.layout, share.begin, share.end)) {
     const Index at = part.in_unit - share.begin;
     const param::ParamSpec& spec = share.spec->params[part.param];
-    ParameterPart<T> found{
-        spec.decays, share.gradient + at, share.parameters + at, share.state + at,
-        part.count,  part.in_unit,        part.in_param,         &spec};
+    ParameterPart<T> found{share.gradient + at,
+                           share.parameters + at,
+                           share.state + at,
+                           part.count,
+                           part.in_unit,
+                           part.in_param,
+                           &spec};
     const auto before = [&](auto count_of) {
       Index total = 0;
       for (Index p = 0; p < part.param; ++p) total += count_of(share.spec->params[p]);
@@ -54,22 +58,31 @@ void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& sh
 }
 
 /// Base of such an optimizer. `Rule`, which derives from it, has
-///   auto step_of(const Update&) const         the values that are computed once per pass
-///   void apply(place, const STEP&, const ParameterPart<T>&) const
-/// for each alternative of Place and every T of a run's precision.
+///   void apply(place, const Update&, const ParameterPart<T>&) const
+/// for each alternative of Place and every T of a run's precision. The update has the parameter's
+/// own learning rate, the part its weight decay.
 template <class Rule>
 class ElementwiseOptimizer : public Optimizer {
  public:
+  explicit ElementwiseOptimizer(const deck::Optimizer& deck) : deck_(deck) {}
+
   void update(const Place& place, const Update& update, const AnyShare& share) const final {
     const Rule& rule = static_cast<const Rule&>(*this);
-    const auto step = rule.step_of(update);
     std::visit(
         [&](const auto& where, const auto& of_type) {
-          for_each_parameter(*this, update.pass, of_type,
-                             [&](const auto& part) { rule.apply(where, step, part); });
+          for_each_parameter(*this, update.pass, of_type, [&](auto part) {
+            const ParameterRates rates = rates_of(deck_, *part.spec);
+            Update own = update;
+            own.lr *= rates.lr_scale;
+            part.weight_decay = rates.weight_decay;
+            rule.apply(where, own, part);
+          });
         },
         place, share);
   }
+
+ protected:
+  const deck::Optimizer deck_;
 };
 
 /// The first `count` state arrays of a part, for kernels.
@@ -84,26 +97,18 @@ kernels::UpdateArrays<T, count> arrays_of(const ParameterPart<T>& part) {
 
 /// Base of an optimizer whose step is a rule of kernels/element_update.hpp. `Own`, which derives
 /// from it, has
-///   Rule rule_of(const Update&, bool decays) const
+///   Rule rule_of(const Update&, double weight_decay) const
 /// and its state() declares Rule::arrays arrays, in the order of the rule's.
 template <class Own, class Rule>
 class RuleOptimizer : public ElementwiseOptimizer<RuleOptimizer<Own, Rule>> {
  public:
-  /// The step of parameters that decay and of those that do not.
-  struct Step {
-    Rule decaying, other;
-    const Rule& of(bool decays) const { return decays ? decaying : other; }
-  };
-
-  Step step_of(const Update& update) const {
-    const Own& own = static_cast<const Own&>(*this);
-    return {own.rule_of(update, true), own.rule_of(update, false)};
-  }
+  using ElementwiseOptimizer<RuleOptimizer<Own, Rule>>::ElementwiseOptimizer;
 
   template <class Where, class T>
-  void apply(const Where& where, const Step& step, const ParameterPart<T>& part) const {
-    kernels::update_elements<T>(where, step.of(part.decays), arrays_of<Rule::arrays>(part),
-                                part.count);
+  void apply(const Where& where, const Update& update, const ParameterPart<T>& part) const {
+    const Own& own = static_cast<const Own&>(*this);
+    kernels::update_elements<T>(where, own.rule_of(update, part.weight_decay),
+                                arrays_of<Rule::arrays>(part), part.count);
   }
 };
 

@@ -59,7 +59,7 @@ struct LambWeights : LambSettings {
 
 class Lamb : public ElementwiseOptimizer<Lamb> {
  public:
-  explicit Lamb(const deck::Optimizer& deck) : deck_(deck) {}
+  using ElementwiseOptimizer::ElementwiseOptimizer;
 
   std::string_view kind() const override { return "lamb"; }
 
@@ -70,42 +70,27 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
     return LambMoments::sums * kernels::ExactSum::words_of_sum;
   }
 
-  struct Step {
-    Update update;
-    LambSettings decaying, other;
-    const LambSettings& of(bool decays) const { return decays ? decaying : other; }
-  };
-
-  Step step_of(const Update& update) const {
-    return {update, {adamw_step(deck_, update, true)}, {adamw_step(deck_, update, false)}};
-  }
-
   template <class Where, class T>
-  void apply(const Where& where, const Step& step, const ParameterPart<T>& part) const {
+  void apply(const Where& where, const Update& update, const ParameterPart<T>& part) const {
     const auto arrays = arrays_of<LambSettings::arrays>(part);
-    if (step.update.pass == 0) {
+    const LambSettings settings{adamw_step(deck_, update, part.weight_decay)};
+    if (update.pass == 0) {
       const auto sums =
-          kernels::update_and_sum<T>(where, moments(step, part), arrays, part.first, part.count);
+          kernels::update_and_sum<T>(where, LambMoments{settings}, arrays, part.first, part.count);
       if (part.adds != nullptr) kernels::add_to_words(sums, part.adds);
     } else {
-      kernels::update_elements<T>(where, weights(step, part), arrays, part.count);
+      const LambWeights weights{settings, rate_of(update, part)};
+      kernels::update_elements<T>(where, weights, arrays, part.count);
     }
   }
 
  private:
   template <class T>
-  static LambMoments moments(const Step& step, const ParameterPart<T>& part) {
-    return {step.of(part.decays)};
-  }
-
-  template <class T>
-  static LambWeights weights(const Step& step, const ParameterPart<T>& part) {
+  static float rate_of(const Update& update, const ParameterPart<T>& part) {
     const double ratio = trust_ratio(kernels::ExactSum::of_words(part.sums, 0).value(),
                                      kernels::ExactSum::of_words(part.sums, 1).value());
-    return {step.of(part.decays), static_cast<float>(step.update.lr * ratio)};
+    return static_cast<float>(update.lr * ratio);
   }
-
-  const deck::Optimizer deck_;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct LionRule {
 /// Lion with the deck's beta1, beta2 and weight_decay. K = 8 bytes per element.
 class Lion : public RuleOptimizer<Lion, LionRule> {
  public:
-  explicit Lion(const deck::Optimizer& deck) : deck_(deck) {}
+  using RuleOptimizer::RuleOptimizer;
 
   std::string_view kind() const override { return "lion"; }
 
@@ -37,18 +37,15 @@ class Lion : public RuleOptimizer<Lion, LionRule> {
     return arrays;
   }
 
-  LionRule rule_of(const Update& update, bool decays) const {
+  LionRule rule_of(const Update& update, double weight_decay) const {
     return {.lr = static_cast<float>(update.lr),
-            .kept = kept_after_decay(deck_, update, decays),
+            .kept = kept_after_decay(update, weight_decay),
             .beta1 = static_cast<float>(deck_.beta1),
             .beta2 = static_cast<float>(deck_.beta2),
             .one_minus_beta1 = static_cast<float>(1 - deck_.beta1),
             .one_minus_beta2 = static_cast<float>(1 - deck_.beta2),
             .gradient_scale = static_cast<float>(update.gradient_scale)};
   }
-
- private:
-  const deck::Optimizer deck_;
 };
 
 }  // namespace kzero::optim

@@ -16,12 +16,7 @@ constexpr double rms_of_adamw = 0.2;  // RMS of an update's elements (arXiv 2502
 
 class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
  public:
-  struct Step {
-    Update update;
-    kernels::AdamWStep decaying, other;
-  };
-
-  explicit Muon(const deck::Optimizer& deck) : deck_(deck) {}
+  using ElementwiseOptimizer::ElementwiseOptimizer;
 
   std::string_view kind() const override { return "muon"; }
 
@@ -34,18 +29,14 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
 
   const MatrixRule* matrix_rule() const override { return this; }
 
-  Step step_of(const Update& update) const {
-    return {update, adamw_step(deck_, update, true), adamw_step(deck_, update, false)};
-  }
-
   /// The gradient of a matrix has already been replaced by X.
   template <class Where, class T>
-  void apply(const Where& where, const Step& step, const ParameterPart<T>& part) const {
+  void apply(const Where& where, const Update& update, const ParameterPart<T>& part) const {
     if (part.spec->is_matrix()) {
-      kernels::update_elements<T>(where, rate_of(step.update, *part.spec),
+      kernels::update_elements<T>(where, rate_of(update, part),
                                   arrays_of<kernels::MuonRate::arrays>(part), part.count);
     } else {
-      kernels::update_elements<T>(where, part.decays ? step.decaying : step.other,
+      kernels::update_elements<T>(where, adamw_step(deck_, update, part.weight_decay),
                                   arrays_of<kernels::AdamWStep::arrays>(part), part.count);
     }
   }
@@ -65,10 +56,12 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
   }
 
  private:
-  kernels::MuonRate rate_of(const Update& update, const param::ParamSpec& p) const {
+  template <class T>
+  static kernels::MuonRate rate_of(const Update& update, const ParameterPart<T>& part) {
+    const param::ParamSpec& p = *part.spec;
     const auto longer = static_cast<double>(std::max(p.matrix_rows(), p.matrix_columns()));
     return {.rate = static_cast<float>(update.lr * rms_of_adamw * std::sqrt(longer)),
-            .kept = kept_after_decay(deck_, update, p.decays)};
+            .kept = kept_after_decay(update, part.weight_decay)};
   }
 
   kernels::MuonMomentum momentum_of(const Update& update) const {
@@ -78,8 +71,6 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
             .gradient_scale = static_cast<float>(update.gradient_scale),
             .scale = static_cast<float>(update.loss_scale)};
   }
-
-  const deck::Optimizer deck_;
 };
 
 }  // namespace

@@ -15,8 +15,17 @@ double gradient_scale(double norm, double clip, double loss_scale) {
   return clipping / loss_scale;
 }
 
-float kept_after_decay(const deck::Optimizer& deck, const Update& update, bool decays) {
-  return decays ? static_cast<float>(1 - update.lr * deck.weight_decay) : 1.0F;
+float kept_after_decay(const Update& update, double weight_decay) {
+  return static_cast<float>(1 - update.lr * weight_decay);
+}
+
+ParameterRates rates_of(const deck::Optimizer& deck, const param::ParamSpec& parameter) {
+  ParameterRates rates{1, parameter.decays ? deck.weight_decay : 0};
+  if (parameter.group < 0) return rates;
+  const deck::OptimizerGroup& group = deck.groups[parameter.group];
+  rates.lr_scale = group.lr_scale;
+  if (group.weight_decay >= 0) rates.weight_decay = group.weight_decay;
+  return rates;
 }
 
 std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {

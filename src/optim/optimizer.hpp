@@ -99,8 +99,15 @@ struct Update {
   double loss_scale = 1;      // of the gradients, before gradient_scale
 };
 
-/// The factor of decoupled weight decay on a weight: 1 - lr weight_decay, or 1 without decay.
-float kept_after_decay(const deck::Optimizer& deck, const Update& update, bool decays);
+/// The factor of decoupled weight decay on a weight: 1 - lr weight_decay.
+float kept_after_decay(const Update& update, double weight_decay);
+
+/// What a deck sets for a single parameter, from its group.
+struct ParameterRates {
+  double lr_scale = 1;  // factor on the learning rate
+  double weight_decay = 0;
+};
+ParameterRates rates_of(const deck::Optimizer& deck, const param::ParamSpec& parameter);
 
 /// The first half of an update that needs entire hidden matrices. Each rank prepares its part of
 /// them. The results are gathered to entire matrices and orthogonalized (newton_schulz.hpp), and

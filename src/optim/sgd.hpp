@@ -29,7 +29,7 @@ struct SgdRule {
 /// SGD with the deck's momentum, nesterov and weight_decay. K = 8 bytes per element.
 class Sgd : public RuleOptimizer<Sgd, SgdRule> {
  public:
-  explicit Sgd(const deck::Optimizer& deck) : deck_(deck) {}
+  using RuleOptimizer::RuleOptimizer;
 
   std::string_view kind() const override { return "sgd"; }
 
@@ -38,16 +38,13 @@ class Sgd : public RuleOptimizer<Sgd, SgdRule> {
     return arrays;
   }
 
-  SgdRule rule_of(const Update& update, bool decays) const {
+  SgdRule rule_of(const Update& update, double weight_decay) const {
     return {.lr = static_cast<float>(update.lr),
-            .kept = kept_after_decay(deck_, update, decays),
+            .kept = kept_after_decay(update, weight_decay),
             .momentum = static_cast<float>(deck_.momentum),
             .nesterov = deck_.nesterov,
             .gradient_scale = static_cast<float>(update.gradient_scale)};
   }
-
- private:
-  const deck::Optimizer deck_;
 };
 
 }  // namespace kzero::optim

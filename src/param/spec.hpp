@@ -55,6 +55,7 @@ struct ParamSpec {
   /// two dimensions stores, side by side in equal parts of its columns. 0 for all other parameters:
   /// embeddings, positions, the head, norms, biases.
   Index matrices = 0;
+  Index group = -1;  // the table of [[optimizer.group]] that sets its rates; -1: none
 
   Index elements() const { return split.blocks * split.stride; }
   /// The number of elements local to this tensor-parallel rank.

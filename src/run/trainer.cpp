@@ -27,6 +27,7 @@
 #include "run/data_report.hpp"
 #include "run/ending.hpp"
 #include "run/evaluations.hpp"
+#include "run/group_report.hpp"
 #include "run/node_times.hpp"
 #include "run/profile.hpp"
 #include "run/replay.hpp"
@@ -209,6 +210,8 @@ void Trainer::announce(Index first_step) {
   record.planned_traffic =
       engine::expected_traffic(config_, engine_->blueprint(), grid_.data().rank());
   console_.start(record);
+  for (const std::string& line : group_lines(config_.optimizer, engine_->blueprint().table))
+    console_.note(line);
   if (config_.zero.offload == deck::Offload::host && tensor::on_host)
     console_.note("zero.offload: this build computes on the host, where the state is already");
   if (deadline_ && !runtime::knows_process_start())

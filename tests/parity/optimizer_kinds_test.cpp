@@ -1,5 +1,5 @@
 // Every optimizer kind that a deck can name gives the same bits in every stage, on any number of
-// data-parallel ranks and after a restart. It uses the planned memory.
+// data-parallel ranks and after a restart, also with groups. It uses the planned memory.
 #include <gtest/gtest.h>
 
 #include "deck/reader.hpp"
@@ -13,6 +13,7 @@ namespace {
 struct Variant {
   deck::OptimizerKind kind;
   Dtype precision;
+  bool has_options = false;  // groups
 };
 
 /// Uses the kind's defaults and a clipping threshold below the first norms.
@@ -23,6 +24,10 @@ deck::Config deck_of(const Variant& variant) {
   config.optimizer.lr = variant.kind == deck::OptimizerKind::sgd ? 0.05 : 1e-3;
   config.optimizer.min_lr = 1e-4, config.optimizer.warmup = 2, config.optimizer.clip = 0.5;
   config.model.layers = 2;
+  if (variant.has_options) {
+    config.optimizer.groups = {
+        {"*attn*weight", 0.5, 0.02}, {"*weight", 1, 0}, {"*bias", 0.25, 0.01}};
+  }
   set_offload_if_needed(config);
   return config;
 }
@@ -130,12 +135,14 @@ std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const auto& [name, kind] : deck::optimizers) {
     for (const Dtype precision : {Dtype::fp32, Dtype::bf16}) all.push_back({kind, precision});
+    all.push_back({kind, Dtype::bf16, true});
   }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OptimizerKinds, testing::ValuesIn(variants()), [](const auto& test) {
-  return std::string(name_of(test.param.kind)) + "_" + std::string(name_of(test.param.precision));
+  return std::string(name_of(test.param.kind)) + "_" + std::string(name_of(test.param.precision)) +
+         (test.param.has_options ? "_with_options" : "");
 });
 
 }  // namespace

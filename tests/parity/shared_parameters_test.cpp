@@ -21,21 +21,16 @@ int rank_of_launch() {
 }
 
 /// In step n, rank n modulo the ranks sleeps before it updates a unit.
-class LateSgd : public optim::ElementwiseOptimizer<LateSgd> {
+class LateSgd : public optim::Optimizer {
  public:
   std::string_view kind() const override { return inner_.kind(); }
   const param::StateArrays& state() const override { return inner_.state(); }
 
-  MomentumStep step_of(const optim::Update& update) const {
+  void update(const optim::Place& place, const optim::Update& update,
+              const optim::AnyShare& share) const override {
     if (update.number % launch_ranks() == rank_of_launch())
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    return inner_.step_of(update);
-  }
-
-  template <class T, class Where>
-  void apply(const Where& where, const MomentumStep& step,
-             const optim::ParameterPart<T>& part) const {
-    inner_.apply(where, step, part);
+    inner_.update(place, update, share);
   }
 
  private:

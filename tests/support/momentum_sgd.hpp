@@ -41,6 +41,8 @@ struct MomentumUpdate {
 
 class MomentumSgd : public optim::ElementwiseOptimizer<MomentumSgd> {
  public:
+  MomentumSgd() : ElementwiseOptimizer({}) {}
+
   std::string_view kind() const override { return "momentum_sgd"; }
 
   const param::StateArrays& state() const override {
@@ -48,20 +50,15 @@ class MomentumSgd : public optim::ElementwiseOptimizer<MomentumSgd> {
     return arrays;
   }
 
-  MomentumStep step_of(const optim::Update& update) const {
-    return {.lr = static_cast<float>(update.lr),
-            .gradient_scale = static_cast<float>(update.gradient_scale)};
-  }
-
   template <class T>
-  void apply(const tensor::Execution& exec, const MomentumStep& step,
+  void apply(const tensor::Execution& exec, const optim::Update& step,
              const optim::ParameterPart<T>& part) const {
     Kokkos::parallel_for("kzero::tests::momentum_sgd", tensor::Range(exec, 0, part.count),
                          update_of(step, part));
   }
 
   template <class T>
-  void apply(tensor::HostCores, const MomentumStep& step,
+  void apply(tensor::HostCores, const optim::Update& step,
              const optim::ParameterPart<T>& part) const {
     const MomentumUpdate<T> update = update_of(step, part);
     for (Index i = 0; i < part.count; ++i) update(i);
@@ -69,9 +66,11 @@ class MomentumSgd : public optim::ElementwiseOptimizer<MomentumSgd> {
 
  private:
   template <class T>
-  static MomentumUpdate<T> update_of(const MomentumStep& step,
+  static MomentumUpdate<T> update_of(const optim::Update& update,
                                      const optim::ParameterPart<T>& part) {
-    return {step,          1.0F - step.lr * (part.decays ? step.weight_decay : 0.0F),
+    const MomentumStep step{.lr = static_cast<float>(update.lr),
+                            .gradient_scale = static_cast<float>(update.gradient_scale)};
+    return {step,          1.0F - step.lr * (part.spec->decays ? step.weight_decay : 0.0F),
             part.gradient, part.state[0],
             part.state[1], part.parameters};
   }

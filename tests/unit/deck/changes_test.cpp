@@ -49,6 +49,8 @@ TEST(Settings, AreAllKeysOfADeckInItsOrder) {
   EXPECT_EQ(settings("[train]\ncharm = 3\nsteps = 7\n[zero]\nstage = 3\n"),
             (Texts{"zero.stage is 3", "train.steps is 7"}));
   EXPECT_EQ(settings("\x01 no deck"), Texts{});
+  EXPECT_EQ(settings("[[optimizer.group]]\nmatch = '*bias'\n[[optimizer.group]]\nlr_scale = 2\n"),
+            (Texts{"optimizer.group[0].match is \"*bias\"", "optimizer.group[1].lr_scale is 2.0"}));
 }
 
 }  // namespace
