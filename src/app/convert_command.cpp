@@ -9,6 +9,7 @@
 #include "app/commands.hpp"
 #include "app/launch.hpp"
 #include "base/printable.hpp"
+#include "checkpoint/reader.hpp"
 #include "convert/adapter_export.hpp"
 #include "convert/config_export.hpp"
 #include "convert/export.hpp"
@@ -35,14 +36,15 @@ std::string base_of(const checkpoint::Found& found) {
   return deck::read({"the checkpoint's deck", found.manifest.deck}, {}).model.initial;
 }
 
-void export_adapter(const checkpoint::Found& found, const ConvertArguments& arguments) {
+void export_adapter(const checkpoint::Found& found, const ConvertArguments& arguments,
+                    const convert::ExportOptions& options) {
   KZERO_REQUIRE(!arguments.shard_bytes && arguments.tokenizer.empty(), ExitCode::usage,
                 "{}: holds adapters alone, which become one file without a tokenizer; --shard-size "
                 "and --tokenizer need --merge",
                 found.path.string());
   KZERO_REQUIRE(!arguments.to.ends_with(".safetensors"), ExitCode::usage,
                 "{}: adapters become a folder with two files; name a folder", arguments.to);
-  print_written(convert::export_adapter(found, arguments.to, base_of(found), arguments.dtype),
+  print_written(convert::export_adapter(found, arguments.to, base_of(found), options),
                 arguments.to);
 }
 
@@ -55,8 +57,8 @@ std::vector<std::string> export_merged(const checkpoint::Found& found,
   const std::string path = base_of(found);
   const convert::Weights base(path, config.model, table);
   print_note(base.note());
-  return convert::export_weights(found, convert::merged_weights(found, base, path, table), target,
-                                 options);
+  return convert::export_weights(
+      found, convert::merged_weights(found, base, path, table, options.array), target, options);
 }
 
 void export_checkpoint(const grid::Group& world, const ConvertArguments& arguments) {
@@ -72,14 +74,15 @@ void export_checkpoint(const grid::Group& world, const ConvertArguments& argumen
   const checkpoint::Found found = checkpoint::open(world, from, problems);
   for (const std::string& problem : problems)
     std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
-  if (found.manifest.adapters && !arguments.merge) return export_adapter(found, arguments);
   KZERO_REQUIRE(found.manifest.adapters || !arguments.merge, ExitCode::usage,
                 "--merge is for checkpoints of adapters; {} holds all weights",
                 found.path.string());
   convert::ExportOptions options{
       .dtype = arguments.dtype,
       .shard_bytes = arguments.shard_bytes.value_or(convert::usual_shard_bytes),
+      .array = checkpoint::weights_in(found, arguments.is_average),
       .origin = convert::find_origin(found.manifest.deck)};
+  if (found.manifest.adapters && !arguments.merge) return export_adapter(found, arguments, options);
   if (target.is_folder)
     convert::add_tokenizer(options.origin, found.manifest.deck, arguments.tokenizer);
   const auto files = arguments.merge ? export_merged(found, target, options)
@@ -130,6 +133,11 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
           },
           "largest size of a file of exported weights in a folder, such as 4GiB; default: 5GB")
       ->type_name("SIZE")
+      ->excludes(deck);
+  command
+      .add_flag(
+          "--ema", arguments.is_average,
+          "export the moving average of the weights, which optimizer.ema adds to a checkpoint")
       ->excludes(deck);
   command
       .add_option(

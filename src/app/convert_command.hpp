@@ -17,6 +17,7 @@ struct ConvertArguments {
   Dtype dtype = Dtype::fp32;         // of exported weights
   std::optional<Index> shard_bytes;  // limit of a file of exported weights; none: the default
   bool merge = false;                // adapters into the weights that they change
+  bool is_average = false;           // export the moving average of the weights
   std::string tokenizer;             // to export with them; empty: search for one
 };
 

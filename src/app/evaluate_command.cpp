@@ -37,9 +37,9 @@ class Evaluation {
       : arguments_(arguments),
         session_(session),
         world_(grid::world_group()),
-        source_(
-            placed(infer::open(world_, arguments.source,
-                               {arguments.tensor, arguments.precision, arguments.is_partitioned}))),
+        source_(placed(infer::open(world_, arguments.source,
+                                   {arguments.tensor, arguments.precision, arguments.is_partitioned,
+                                    arguments.is_average}))),
         grid_(source_.config.grid.data, source_.config.grid.tensor,
               source_.config.placement.node_of_rank),
         machinery_(source_.config, session.threads(), grid_) {}
@@ -266,6 +266,8 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
   add_precision(*command, arguments.precision);
   command->add_flag("--partition", arguments.is_partitioned,
                     "partition the parameters over the data ranks, as ZeRO stage 3 does");
+  command->add_flag("--ema", arguments.is_average,
+                    "use the checkpoint's moving average of the weights (optimizer.ema)");
   command->add_flag("--json", arguments.is_json, "print one JSON object");
   return command;
 }

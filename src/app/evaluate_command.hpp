@@ -23,6 +23,7 @@ struct EvaluateArguments {
   Index tensor = 1;
   std::optional<Dtype> precision{};
   bool is_partitioned = false;
+  bool is_average = false;  // of the weights
   bool is_json = false;
 };
 

@@ -13,6 +13,7 @@
 #include "infer/token_bytes.hpp"
 #include "metrics/line_file.hpp"
 #include "model/definition.hpp"
+#include "optim/optimizer.hpp"
 #include "run/trace_file.hpp"
 #include "runtime/host_name.hpp"
 
@@ -20,8 +21,8 @@ namespace kzero::app {
 
 namespace {
 
-/// Bytes of a checkpoint: master weights and both moments in fp32, and the overhead of HDF5 and the
-/// manifest for each stored range. The overhead was measured: 1.6 KiB per parameter and 8 KiB per
+/// Bytes of a checkpoint: the optimizer's state in fp32, and the overhead of HDF5 and the manifest
+/// for each stored range. The overhead was measured: 1.6 KiB per parameter and 8 KiB per
 /// rank.
 Index checkpoint_bytes(const deck::Config& config) {
   constexpr Index bytes_of_range = 2048, ranges_of_rank = 4;
@@ -29,7 +30,8 @@ Index checkpoint_bytes(const deck::Config& config) {
   const Index tensor = config.grid.tensor, ranks = std::max<Index>(1, config.grid.data) * tensor;
   Index parameters = 0;
   for (const param::UnitSpec& unit : table) parameters += static_cast<Index>(unit.params.size());
-  return 12 * param::elements_of(table) +
+  const auto optimizer = optim::make_optimizer(config.optimizer);
+  return param::bytes_per_element(optimizer->state()) * param::elements_of(table) +
          bytes_of_range * (parameters * tensor + ranges_of_rank * ranks);
 }
 

@@ -286,6 +286,21 @@ void require_saved_values(const grid::Group& world, const Found& found,
   });
 }
 
+std::string weights_in(const Found& found, bool is_average) {
+  if (!is_average) return param::master_weights;
+  const Manifest& m = found.manifest;
+  const bool has_average = std::ranges::find(m.state_arrays, param::averaged_weights,
+                                             &param::StateArray::name) != m.state_arrays.end();
+  KZERO_REQUIRE(has_average, ExitCode::usage,
+                "{}: has no moving average of the weights; a training with optimizer.ema saves one",
+                found.path.string());
+  KZERO_REQUIRE(m.step - m.skipped_steps > m.optimizer_start, ExitCode::usage,
+                "{}: is from before the first update, so its moving average of the weights has not "
+                "begun",
+                found.path.string());
+  return param::averaged_weights;
+}
+
 void require_same_parameters(const Found& found, const param::Table& table) {
   const auto& saved = found.manifest.parameters;
   const auto wanted = parameters_of(table);

@@ -24,6 +24,10 @@ void read(const Found& from, std::span<const StateShard> wanted);
 void require_saved_values(const grid::Group& world, const Found& found,
                           std::span<const StateShard> mine);
 
+/// Returns the state array to use as weights: the master weights, or their moving average. Throws
+/// Error(usage) if the checkpoint has no average, or is from before the first update.
+std::string weights_in(const Found& found, bool is_average);
+
 /// Throws Error(usage) that names the first difference if the saved model is not that of `table`.
 void require_same_parameters(const Found& found, const param::Table& table);
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
@@ -24,10 +25,12 @@ using checkpoint::Range;
 
 constexpr std::string_view weight = ".weight";
 
-std::vector<float> read_all(const checkpoint::Found& found, const Parameter& parameter) {
+/// All values of a parameter in a state array of the checkpoint.
+std::vector<float> read_all(const checkpoint::Found& found, const Parameter& parameter,
+                            const std::string& array) {
   std::vector<float> values(static_cast<std::size_t>(parameter.elements()));
   const checkpoint::StateShard shard{
-      parameter.name, {{0, parameter.elements()}}, {{param::master_weights, values}}};
+      parameter.name, {{0, parameter.elements()}}, {{array, values}}};
   checkpoint::read(found, std::span(&shard, 1));
   require_finite(found.path.string(), parameter, {0, parameter.elements()}, values);
   return values;
@@ -63,10 +66,11 @@ void require_free(const fs::path& folder) {
 class Merge {
  public:
   Merge(const checkpoint::Found& found, const Weights& base, const std::string& path,
-        const param::Table& table)
+        const param::Table& table, std::string array)
       : found_(found),
         base_(base),
         path_(path),
+        array_(std::move(array)),
         positions_(checkpoint::positions_of(checkpoint::parameters_of(table))) {
     const deck::Lora& lora = found.manifest.adapters->lora;
     scale_ = static_cast<float>(lora.alpha / static_cast<double>(lora.rank));
@@ -108,14 +112,15 @@ class Merge {
     if (!name_.ends_with(weight)) return;
     const std::string layer = name_.substr(0, name_.size() - weight.size());
     for (const Parameter& p : found_.manifest.parameters) {
-      if (p.name == layer + ".lora_A.weight") a_ = read_all(found_, p);
-      if (p.name == layer + ".lora_B.weight") b_ = read_all(found_, p);
+      if (p.name == layer + ".lora_A.weight") a_ = read_all(found_, p, array_);
+      if (p.name == layer + ".lora_B.weight") b_ = read_all(found_, p, array_);
     }
   }
 
   const checkpoint::Found& found_;
   const Weights& base_;
   std::string path_;
+  std::string array_;  // of the adapters
   checkpoint::Positions positions_;
   float scale_ = 1;
   std::uint64_t hash_ = 0;
@@ -126,17 +131,17 @@ class Merge {
 }  // namespace
 
 std::vector<std::string> export_adapter(const checkpoint::Found& found, const fs::path& folder,
-                                        const std::string& base, Dtype dtype) {
+                                        const std::string& base, const ExportOptions& options) {
   require_free(folder);
   make_folder(folder);
   const checkpoint::Manifest& manifest = found.manifest;
   SafetensorsWriter::Shapes shapes;
   for (const Parameter& p : manifest.parameters)
     shapes.emplace_back(peft_name(manifest.model.family, p.name), p.shape);
-  SafetensorsWriter writer(folder / adapter_weights_name, shapes, dtype);
+  SafetensorsWriter writer(folder / adapter_weights_name, shapes, options.dtype);
   for (const Parameter& p : manifest.parameters) {
-    const std::vector<float> values = read_all(found, p);
-    require_in_range(found.path.string(), p, {0, p.elements()}, values, dtype);
+    const std::vector<float> values = read_all(found, p, options.array);
+    require_in_range(found.path.string(), p, {0, p.elements()}, values, options.dtype);
     writer.append(values);
   }
   writer.sync();
@@ -146,8 +151,9 @@ std::vector<std::string> export_adapter(const checkpoint::Found& found, const fs
 }
 
 ExportSource merged_weights(const checkpoint::Found& found, const Weights& base,
-                            const std::string& path, const param::Table& table) {
-  const auto merge = std::make_shared<Merge>(found, base, path, table);
+                            const std::string& path, const param::Table& table,
+                            const std::string& array) {
+  const auto merge = std::make_shared<Merge>(found, base, path, table, array);
   return {checkpoint::parameters_of(table),
           [merge](const Parameter& parameter, Range range, std::span<float> values) {
             merge->read(parameter, range, values);

@@ -81,9 +81,10 @@ ExportTarget export_target(const fs::path& to) {
   return {weights, weights.parent_path() / config_name, !is_file};
 }
 
-ExportSource checkpoint_weights(const checkpoint::Found& found) {
-  const auto read = [&found](const Parameter& parameter, Range range, std::span<float> values) {
-    const StateShard shard{parameter.name, {range}, {{param::master_weights, values}}};
+ExportSource checkpoint_weights(const checkpoint::Found& found, const std::string& array) {
+  const auto read = [&found, array](const Parameter& parameter, Range range,
+                                    std::span<float> values) {
+    const StateShard shard{parameter.name, {range}, {{array, values}}};
     checkpoint::read(found, std::span(&shard, 1));
   };
   return {found.manifest.parameters, read};
@@ -91,7 +92,7 @@ ExportSource checkpoint_weights(const checkpoint::Found& found) {
 
 std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportTarget& target,
                                         const ExportOptions& options) {
-  return export_weights(found, checkpoint_weights(found), target, options);
+  return export_weights(found, checkpoint_weights(found, options.array), target, options);
 }
 
 std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportSource& source,

@@ -24,7 +24,8 @@ struct ExportTarget {
 
 struct ExportOptions {
   Dtype dtype = Dtype::fp32;
-  Index shard_bytes = usual_shard_bytes;  // limit of a file of weights in a folder
+  Index shard_bytes = usual_shard_bytes;      // limit of a file of weights in a folder
+  std::string array = param::master_weights;  // the state array to export as weights
   Origin origin{};
 };
 
@@ -39,8 +40,8 @@ struct ExportSource {
   std::function<void()> finish = [] {};  // throws Error(files) if the values must not be used
 };
 
-/// The checkpoint's master weights. `found` must outlive the source.
-ExportSource checkpoint_weights(const checkpoint::Found& found);
+/// A state array of the checkpoint. `found` must outlive the source.
+ExportSource checkpoint_weights(const checkpoint::Found& found, const std::string& array);
 
 /// Writes the source's values under the model of the checkpoint, rounded to nearest, and
 /// config.json. A few MiB of memory suffice for a model of any size. A folder also gets

@@ -227,6 +227,7 @@ struct Optimizer {
   Index max_skipped = 50;          // consecutive skipped steps that end the run as diverged
   double skip_above = 0;           // a step with a norm above this multiple of the median; 0: off
   Index skip_window = 100;         // applied steps whose norms have that median
+  double ema = 0;                  // decay of the moving average of the weights; 0: none
   std::vector<OptimizerGroup> groups{};  // the first that matches a parameter sets its values
 };
 

@@ -192,6 +192,9 @@ void add_optimizer(std::vector<Key>& table) {
                           "steps",
                           "Applied steps over which optimizer.skip_above takes the median. No step "
                           "is skipped before there are as many."));
+  table.push_back(real("optimizer.ema", t, &Optimizer::ema, below(0, 1), "",
+                       "Decay of a moving average of the weights, which kzero convert --ema "
+                       "exports; 0: none. It takes 4 bytes per parameter (docs/optimizers.md)."));
 }
 
 void add_data(std::vector<Key>& table) {

@@ -87,6 +87,7 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
       std::make_shared<const checkpoint::Found>(checkpoint::open(world, path, problems));
   for (const std::string& problem : problems) source.notes.push_back("passed over: " + problem);
   source.path = found->path.string();
+  std::string array;
   grid::collectively(world, [&] {
     const checkpoint::Manifest& manifest = found->manifest;
     KZERO_REQUIRE(!manifest.adapters, ExitCode::usage,
@@ -97,11 +98,12 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
     source.config.model = manifest.model;
     source.config = adapted(source.config, options, world.size());
     checkpoint::require_same_parameters(*found, model::define(source.config)->table({}));
+    array = checkpoint::weights_in(*found, options.is_average);
   });
-  source.values = [found, precision = source.config.train.precision](
+  source.values = [found, array, precision = source.config.train.precision](
                       const param::ParamSpec& p, const std::vector<checkpoint::Range>& ranges,
                       std::span<float> values) {
-    const checkpoint::StateShard shard{p.name, ranges, {{param::master_weights, values}}};
+    const checkpoint::StateShard shard{p.name, ranges, {{array, values}}};
     checkpoint::read(*found, std::span(&shard, 1));
     const checkpoint::Parameter parameter{p.name, p.shape};
     for (const checkpoint::Range& range : ranges) {
@@ -133,6 +135,11 @@ deck::Config config_of(const grid::Group& world, const fs::path& folder) {
 
 Source open_hugging_face(const grid::Group& world, const std::string& path,
                          const SourceOptions& options) {
+  grid::collectively(world, [&] {
+    KZERO_REQUIRE(!options.is_average, ExitCode::usage,
+                  "{}: is a Hugging Face folder, which has no moving average of the weights",
+                  printable(path));
+  });
   Source source;
   source.path = path;
   source.config = config_of(world, path);

@@ -24,6 +24,7 @@ struct SourceOptions {
   Index tensor = 1;                  // grid.tensor
   std::optional<Dtype> precision{};  // none: the checkpoint's; fp32 for Hugging Face weights
   bool is_partitioned = false;       // a data rank keeps only its shard of the parameters
+  bool is_average = false;           // a checkpoint's moving average of the weights
 };
 
 struct Source {

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "optim/adafactor.hpp"
 #include "optim/adamw.hpp"
+#include "optim/averaged.hpp"
 #include "optim/lamb.hpp"
 #include "optim/lion.hpp"
 #include "optim/muon.hpp"
@@ -28,7 +29,9 @@ ParameterRates rates_of(const deck::Optimizer& deck, const param::ParamSpec& par
   return rates;
 }
 
-std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
+namespace {
+
+std::unique_ptr<const Optimizer> make_rule(const deck::Optimizer& deck) {
   switch (deck.kind) {
     case deck::OptimizerKind::adamw:
       return make_adamw(deck);
@@ -44,6 +47,13 @@ std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
       return make_muon(deck);
   }
   fail(ExitCode::other, "internal error: no optimizer of kind {}", static_cast<int>(deck.kind));
+}
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
+  auto rule = make_rule(deck);
+  return deck.ema > 0 ? make_averaged(std::move(rule), deck.ema) : std::move(rule);
 }
 
 }  // namespace kzero::optim

@@ -31,6 +31,7 @@ using StateArrays = std::vector<StateArray>;
 inline constexpr Index most_state_arrays = 4;
 
 inline const std::string master_weights = "master";
+inline const std::string averaged_weights = "average";  // with optimizer.ema
 
 /// "master, first_moment, ..." for messages.
 inline std::string names_of(const StateArrays& arrays) {

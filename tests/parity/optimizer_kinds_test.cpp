@@ -1,5 +1,6 @@
 // Every optimizer kind that a deck can name gives the same bits in every stage, on any number of
-// data-parallel ranks and after a restart, also with groups. It uses the planned memory.
+// data-parallel ranks and after a restart, also with groups and an average of the weights. It uses
+// the planned memory.
 #include <gtest/gtest.h>
 
 #include "deck/reader.hpp"
@@ -13,7 +14,7 @@ namespace {
 struct Variant {
   deck::OptimizerKind kind;
   Dtype precision;
-  bool has_options = false;  // groups
+  bool has_options = false;  // groups, and an average
 };
 
 /// Uses the kind's defaults and a clipping threshold below the first norms.
@@ -27,6 +28,7 @@ deck::Config deck_of(const Variant& variant) {
   if (variant.has_options) {
     config.optimizer.groups = {
         {"*attn*weight", 0.5, 0.02}, {"*weight", 1, 0}, {"*bias", 0.25, 0.01}};
+    config.optimizer.ema = 0.75;
   }
   set_offload_if_needed(config);
   return config;

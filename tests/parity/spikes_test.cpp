@@ -1,4 +1,4 @@
-// Steps that are skipped because of their gradient norm, with groups.
+// Steps that are skipped because of their gradient norm, with groups and an average of the weights.
 // Every rank decides the same, on any grid and after a restart.
 #include <gtest/gtest.h>
 
@@ -20,6 +20,7 @@ deck::Config spiky_deck(Dtype precision) {
   config.train.steps = spike_steps;
   config.optimizer.loss_scale = 1024;  // no overflow
   config.optimizer.skip_above = 1.02, config.optimizer.skip_window = 3;
+  config.optimizer.ema = 0.9;
   config.optimizer.groups = {{"*bias", 0.25, -1}};
   return config;
 }

@@ -1,7 +1,10 @@
-"""Options of the optimizer from outside: groups and skipped spikes. Arguments: names of test classes; none: all."""
+"""Options of the optimizer from outside: groups, skipped spikes, the average of weights. Arguments: names of test classes; none: all."""
 
+import json
+import struct
 import unittest
 
+import numpy as np
 from launch import LaunchTest, records, steps_of
 
 GROUPS = """
@@ -13,6 +16,15 @@ weight_decay = 0
 [[optimizer.group]]
 match = "w?e.weight"
 """
+
+
+def weights_of(path):
+    """{name: float32 array} of a safetensors file."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    header.pop("__metadata__", None)
+    return {name: np.frombuffer(data[8 + length :][slice(*t["data_offsets"])], "f4") for name, t in header.items()}
 
 
 class OptimizerTest(LaunchTest):
@@ -86,6 +98,35 @@ class Spikes(OptimizerTest):
             self.train(*rule, ranks=2), 5, "3 steps in a row were skipped (optimizer.max_skipped = 3), 3 of them because"
         )
         self.assertEqual(self.metrics("end")[-1]["reason"], "diverged")
+
+
+class Average(OptimizerTest):
+    def exported(self, name, *options):
+        self.expect(self.run_kzero("convert", *options, str(self.folder / name)), 0)
+        return weights_of(self.folder / name / "model.safetensors")
+
+    def test_it_is_exported_and_evaluated(self):
+        self.expect(self.train("optimizer.ema=0.75", "checkpoint.every=1", "checkpoint.keep=0", ranks=2), 0)
+        before = self.exported("average5", "saved/step_00000005", "--ema")
+        after = self.exported("average6", "saved/step_00000006", "--ema")
+        weights = self.exported("weights6", "saved/step_00000006")
+        for name, values in weights.items():
+            np.testing.assert_allclose(after[name], before[name] + 0.25 * (values - before[name]), rtol=1e-6, atol=1e-7)
+        self.assertTrue(any((after[name] != values).any() for name, values in weights.items()))
+        losses = []
+        for model in (("saved", "--ema"), ("average6",), ("weights6",)):
+            scored = self.expect(self.run_kzero("evaluate", *model, "text", "--format", "bytes", "--batch", "1", "--json"), 0)
+            losses.append(json.loads(scored.stdout)["results"][0]["loss"])
+        self.assertEqual(losses[0], losses[1])
+        self.assertNotEqual(losses[0], losses[2])
+
+    def test_a_checkpoint_without_one_is_refused(self):
+        self.expect(self.train(), 0)
+        for command in (("convert", "saved", "out"), ("evaluate", "saved", "text")):
+            self.expect(self.run_kzero(*command, "--ema"), 2, "step_00000006: has no moving average of the weights")
+        self.expect(self.run_kzero("convert", "saved", "out"), 0)
+        self.expect(self.run_kzero("evaluate", "out", "text", "--ema"), 2, "out: is a Hugging Face folder")
+        self.expect(self.train("train.steps=8", "optimizer.ema=0.9"), 2, "checkpoint.reset_optimizer = true")
 
 
 if __name__ == "__main__":
