@@ -71,6 +71,7 @@ run::RunInputs check_files(const deck::Config& config, const Inspection& inspect
     problems.collect("lora.initial", [&] {
       const auto weights = std::make_shared<const convert::AdapterWeights>(
           config.lora.initial, config.lora, config.model.family, model::define(config)->table({}));
+      inputs.adapters_base = weights->base_hash();
       inputs.adapters = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
                                   std::span<float> values) {
         weights->load_range(p.name, range, values);

@@ -122,6 +122,11 @@ AdapterWeights::AdapterWeights(const std::filesystem::path& folder, const deck::
                 fmt::join(problems, "\n  "));
 }
 
+std::string AdapterWeights::base_hash() const {
+  const auto found = file_.metadata().find(base_hash_key);
+  return found == file_.metadata().end() ? "" : found->second;
+}
+
 void AdapterWeights::load_range(const std::string& parameter, checkpoint::Range range,
                                 std::span<float> values) const {
   const Tensor* tensor = file_.find(peft_name(family_, parameter));

@@ -17,6 +17,10 @@ namespace kzero::convert {
 inline constexpr const char* adapter_config_name = "adapter_config.json";
 inline constexpr const char* adapter_weights_name = "adapter_model.safetensors";
 
+/// The entry of the metadata of kzero's adapter files with the hash of the weights on which they
+/// were trained.
+inline constexpr const char* base_hash_key = "kzero_base_hash";
+
 /// The name that PEFT gives a parameter of an adapter.
 std::string peft_name(deck::ModelFamily family, const std::string& parameter);
 
@@ -29,6 +33,9 @@ class AdapterWeights {
   /// has the adapters' units. Not collective.
   AdapterWeights(const std::filesystem::path& folder, const deck::Lora& lora,
                  deck::ModelFamily family, const param::Table& table);
+
+  /// The hash of the weights on which they were trained, as text; empty in files of others.
+  std::string base_hash() const;
 
   /// Reads elements of a parameter of the table as float32. Throws Error(files) for values that are
   /// not finite, and if the file has changed. Not collective.

@@ -138,7 +138,8 @@ std::vector<std::string> export_adapter(const checkpoint::Found& found, const fs
   SafetensorsWriter::Shapes shapes;
   for (const Parameter& p : manifest.parameters)
     shapes.emplace_back(peft_name(manifest.model.family, p.name), p.shape);
-  SafetensorsWriter writer(folder / adapter_weights_name, shapes, options.dtype);
+  SafetensorsWriter writer(folder / adapter_weights_name, shapes, options.dtype,
+                           {{base_hash_key, format_checksum(manifest.adapters->base_hash)}});
   for (const Parameter& p : manifest.parameters) {
     const std::vector<float> values = read_all(found, p, options.array);
     require_in_range(found.path.string(), p, {0, p.elements()}, values, options.dtype);

@@ -31,9 +31,10 @@ const char* format_name(Dtype dtype) {
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const Shapes& tensors,
-                                     Dtype dtype)
+                                     Dtype dtype, const std::map<std::string, std::string>& notes)
     : path_(path), file_(path), dtype_(dtype) {
   nlohmann::json header{{"__metadata__", {{"format", "pt"}, {writer_key, writer}}}};
+  for (const auto& [key, text] : notes) header["__metadata__"][key] = text;
   for (const auto& [name, shape] : tensors) {
     Index elements = 1;
     for (const Index extent : shape) elements *= extent;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,10 +20,11 @@ class SafetensorsWriter {
  public:
   using Shapes = std::vector<std::pair<std::string, std::vector<Index>>>;
 
-  /// Begins a file; `tensors` are in the order in which their values will be appended. Throws
-  /// Error(files).
+  /// Begins a file; `tensors` are in the order in which their values will be appended. `notes` are
+  /// further entries of its metadata. Throws Error(files).
   SafetensorsWriter(const std::filesystem::path& path, const Shapes& tensors,
-                    Dtype dtype = Dtype::fp32);
+                    Dtype dtype = Dtype::fp32,
+                    const std::map<std::string, std::string>& notes = {});
 
   /// Appends the next values, continuing with the next tensor when one is complete, rounded to the
   /// file's type. Throws Error(files).

@@ -7,6 +7,6 @@ namespace kzero::kernels {
 
 /// Computes x[i] *= factor in fp32, rounded to T.
 template <class T>
-void scale(const Execution& exec, float factor, Vector<T> x);
+void scale_by(const Execution& exec, float factor, Vector<T> x);
 
 }  // namespace kzero::kernels

@@ -37,7 +37,7 @@ void multiply(const Context<T>& c, Index m, Index n, Index k, const Operand& a, 
 template <class T>
 void scale(const Context<T>& c, Matrix<T> x) {
   if (const float factor = c.shape.adapters.scale; factor != 1)
-    kernels::scale<T>(*c.exec, factor, Vector<T>(x.data(), x.size()));
+    kernels::scale_by<T>(*c.exec, factor, Vector<T>(x.data(), x.size()));
 }
 
 /// Computes h = scale * x A^T [N,r].

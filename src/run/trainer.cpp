@@ -22,6 +22,7 @@
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "metrics/meters.hpp"
+#include "run/adapters.hpp"
 #include "run/bits.hpp"
 #include "run/checkpoints.hpp"
 #include "run/data_report.hpp"
@@ -45,12 +46,6 @@ namespace {
 
 using runtime::seconds_since;
 using Clock = std::chrono::steady_clock;
-
-std::string adapters_note(const engine::Blueprint& blueprint) {
-  const Index trained = param::elements_of(blueprint.trained);
-  return fmt::format("adapters    {} parameters train, {} are frozen", trained,
-                     param::elements_of(blueprint.table) - trained);
-}
 
 /// The parts of a run, in the order of their construction.
 class Trainer {
@@ -173,7 +168,10 @@ void Trainer::require_no_stop_file() const {
 Index Trainer::begin() {
   // A checkpoint of adapters has no frozen weights.
   const bool has_base = deck::trains_adapters(config_.lora);
-  if (has_base) engine_->initialise(inputs_.initial, inputs_.adapters);
+  if (has_base) {
+    engine_->initialise(inputs_.initial, inputs_.adapters);
+    require_base(inputs_, config_, engine_->base_hash());
+  }
   if (const auto step = checkpoints_->resume()) return *step;
   if (!has_base) engine_->initialise(inputs_.initial);
   return 0;

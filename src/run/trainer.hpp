@@ -17,6 +17,7 @@ struct RunInputs {
   data::Dataset dataset;
   engine::InitialValues initial{};   // from a file; empty: drawn from the seed
   engine::InitialValues adapters{};  // likewise, from lora.initial
+  std::string adapters_base{};       // hash of the weights that they belong to; empty: not known
   std::string initial_note{};        // what could not be checked in that file, for people
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/checksum.hpp"
 #include "base/float16.hpp"
 #include "checkpoint/format/parameter_hash.hpp"
 #include "checkpoint/writer.hpp"
@@ -85,7 +86,7 @@ class AdapterTest : public FolderTest {
 
 TEST_F(AdapterTest, AnExportHasPeftsNamesShapesAndValues) {
   const checkpoint::Found found = adapter_checkpoint();
-  export_adapter(found, folder / "out", base.string(), Dtype::fp32);
+  export_adapter(found, folder / "out", base.string(), {});
   const SafetensorsFile written(folder / "out" / adapter_weights_name),
       expected(adapter / adapter_weights_name);
   ASSERT_EQ(written.tensors().size(), 12U);
@@ -99,17 +100,19 @@ TEST_F(AdapterTest, AnExportHasPeftsNamesShapesAndValues) {
                        peft = json_of(adapter / adapter_config_name);
   for (const auto& [key, value] : peft.items()) EXPECT_EQ(config.at(key), value) << key;
   EXPECT_EQ(config.at("base_model_name_or_path"), base.string());
-  EXPECT_NO_THROW(AdapterWeights(folder / "out", lora, model.family, table));
+  EXPECT_EQ(AdapterWeights(folder / "out", lora, model.family, table).base_hash(),
+            format_checksum(found.manifest.adapters->base_hash));
+  EXPECT_EQ(AdapterWeights(adapter, lora, model.family, table).base_hash(), "");
 }
 
 TEST_F(AdapterTest, AnExportReplacesOnlyWhatKzeroWrote) {
   const checkpoint::Found found = adapter_checkpoint();
-  export_adapter(found, folder / "out", "base", Dtype::fp32);
-  EXPECT_NO_THROW(export_adapter(found, folder / "out", "base", Dtype::bf16));
+  export_adapter(found, folder / "out", "base", {});
+  EXPECT_NO_THROW(export_adapter(found, folder / "out", "base", {.dtype = Dtype::bf16}));
   fs::create_directory(folder / "others");
   fs::copy(adapter, folder / "others");
-  const std::string text = error_of(
-      ExitCode::files, [&] { export_adapter(found, folder / "others", "base", Dtype::fp32); });
+  const std::string text =
+      error_of(ExitCode::files, [&] { export_adapter(found, folder / "others", "base", {}); });
   EXPECT_TRUE(contains(text, "adapter_model.safetensors: exists and was not written by kzero"))
       << text;
 }
@@ -121,7 +124,8 @@ TEST_F(AdapterTest, AMergeAddsTheProductAndRoundsOnce) {
   const SafetensorsFile before(base / weights_name), parts(adapter / adapter_weights_name);
   for (const Dtype dtype : {Dtype::fp32, Dtype::bf16}) {
     const fs::path to = folder / std::string(name_of(dtype));
-    export_weights(found, merged_weights(found, weights, base.string(), base_table),
+    export_weights(found,
+                   merged_weights(found, weights, base.string(), base_table, param::master_weights),
                    export_target(to), {.dtype = dtype});
     const SafetensorsFile after(to / weights_name);
     ASSERT_EQ(after.tensors().size(), before.tensors().size());
@@ -156,7 +160,8 @@ TEST_F(AdapterTest, AMergeIntoOtherWeightsIsRefused) {
   const param::Table base_table = param::base_of(table);
   const Weights weights(base, model, base_table);
   const std::string text = error_of(ExitCode::files, [&] {
-    export_weights(found, merged_weights(found, weights, "the base", base_table),
+    export_weights(found,
+                   merged_weights(found, weights, "the base", base_table, param::master_weights),
                    export_target(folder / "out"));
   });
   EXPECT_TRUE(contains(text, "its adapters were trained on weights of hash")) << text;

@@ -17,7 +17,7 @@ TYPED_TEST(Scale, RoundsTheProductOnce) {
   std::vector<TypeParam> values;
   for (int i = 0; i < 1003; ++i) values.emplace_back(0.37F * static_cast<float>(i) - 100);
   const Guarded<TypeParam> x(values);
-  scale<TypeParam>(Execution(), 1.7F, x.vector());
+  scale_by<TypeParam>(Execution(), 1.7F, x.vector());
   const auto scaled = x.host();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto expected = static_cast<TypeParam>(1.7F * static_cast<float>(values[i]));

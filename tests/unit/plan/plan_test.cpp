@@ -59,9 +59,10 @@ TEST(Plan, SaysWhatAdaptersTrainAndWhatIsFrozen) {
   EXPECT_EQ(entry.parameters, plain.parameters + entry.trained_parameters);
   EXPECT_GE(entry.frozen_bytes, 2 * plain.parameters);
   EXPECT_LE(entry.frozen_bytes, 2 * (plain.parameters + 6 * 4 * 64));
-  EXPECT_NE(table({entry}).find("adapters    3.84 K parameters train; "), std::string::npos)
-      << table({entry});
-  EXPECT_EQ(Json::parse(json({entry}))[0]["trained_parameters"], 3840);
+  const std::vector<Entry> entries{entry};
+  EXPECT_NE(table(entries).find("adapters    3840 parameters train; "), std::string::npos)
+      << table(entries);
+  EXPECT_EQ(Json::parse(json(entries))[0]["trained_parameters"], 3840);
 }
 
 // On the fourth tensor rank: the weights of 5 norms, the head norms, and the KV head that the third

@@ -10,9 +10,11 @@
 #include <sstream>
 #include <thread>
 
+#include "base/checksum.hpp"
 #include "base/input_file.hpp"
 #include "base/wait.hpp"
 #include "checkpoint/inspect.hpp"
+#include "run/adapters.hpp"
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"
 #include "support/host_shards.hpp"
@@ -349,6 +351,21 @@ TEST(Adapters, DoNotResumeFromACheckpointOfAllWeights) {
     EXPECT_TRUE(contains(text, "holds all weights, but lora.rank = 3 trains adapters alone"))
         << text;
   });
+}
+
+TEST(Adapters, OfAFolderTrainOnTheirOwnFrozenWeightsAlone) {
+  deck::Config config;
+  config.lora.initial = "adapter", config.model.initial = "weights";
+  run::RunInputs inputs;
+  EXPECT_NO_THROW(run::require_base(inputs, config, 6)) << "PEFT's files have no hash";
+  inputs.adapters_base = format_checksum(5);
+  EXPECT_NO_THROW(run::require_base(inputs, config, 5));
+  const std::string text = error_of(ExitCode::usage, [&] { run::require_base(inputs, config, 6); });
+  EXPECT_TRUE(contains(text,
+                       "lora.initial = \"adapter\": its adapters were trained on weights of "
+                       "hash 0000000000000005, but those of model.initial = \"weights\" have "
+                       "hash 0000000000000006"))
+      << text;
 }
 
 }  // namespace
