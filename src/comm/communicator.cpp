@@ -168,11 +168,12 @@ Request Communicator::begin_gather_for_node(const Execution& stream, ConstSpan m
     send[peer] = mine;
     arriving[peer] = receive[other];
   }
-  return begin_for_node(stream, mine, receive[node], std::move(send), std::move(arriving), channel);
+  return begin_for_node(stream, mine, receive[node], send, arriving, channel);
 }
 
-Request Communicator::begin_for_node(const Execution&, ConstSpan, Span, std::vector<ConstSpan>,
-                                     std::vector<Span>, const Channel&) {
+Request Communicator::begin_for_node(const Execution&, const ConstSpan&, const Span&,
+                                     const std::vector<ConstSpan>&, const std::vector<Span>&,
+                                     const Channel&) {
   fail(ExitCode::other, "internal error: this communicator shares no memory between ranks");
 }
 

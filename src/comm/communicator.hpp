@@ -138,9 +138,9 @@ class Communicator {
 
   /// Begins what begin_gather_for_node() describes: copies `mine` to `place`, sends and receives.
   /// The default, for backends without shared memory, throws.
-  virtual Request begin_for_node(const Execution& stream, ConstSpan mine, Span place,
-                                 std::vector<ConstSpan> send, std::vector<Span> receive,
-                                 const Channel& channel);
+  virtual Request begin_for_node(const Execution& stream, const ConstSpan& mine, const Span& place,
+                                 const std::vector<ConstSpan>& send,
+                                 const std::vector<Span>& receive, const Channel& channel);
 
   /// Implements wait(). Request 0 needs no wait.
   virtual void complete(const Execution& stream, Request request) = 0;

@@ -91,8 +91,8 @@ Index window_of(const grid::Group& group) {
   return 1;
 }
 
-/// The ranks of this rank's node, for waits in gathers that they make together. A copy of their
-/// group, because such waits may overlap with its other messages. Collective over `group`.
+/// A group of the ranks of this rank's node; none if it is alone there or no other node exists.
+/// Collective over `group`.
 std::optional<grid::Group> node_of(const grid::Group& group) {
   const NodeShape& shape = group.shape();
   if (shape.nodes <= 1 || shape.node_ranks == 1) return std::nullopt;
@@ -106,7 +106,8 @@ MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traf
     : Communicator(group, traffic),
       polls_((overlap != Overlap::no || waits == Waits::yield) && group.size() > 1),
       window_(reach == Reach::host ? 1 : window_of(group)),
-      node_(node_of(group)) {
+      before_(node_of(group)),
+      after_(node_of(group)) {
   if (group.size() == 1) return;
   if (reach == Reach::host) staging_.emplace(std::max(chunk_within_node, chunk_between_nodes));
   if (overlap == Overlap::yes) worker_.emplace("messages of group " + group.name());
@@ -125,19 +126,20 @@ Request MpiCommunicator::begin(const Execution& stream, std::vector<ConstSpan> s
   });
 }
 
-/// A rank of the node that has begun this gather has finished with what was in its place, and the
-/// second meeting completes the node's parts. Polls for the meetings also advance messages, which
-/// other nodes may need to come here.
-Request MpiCommunicator::begin_for_node(const Execution& stream, ConstSpan mine, Span place,
-                                        std::vector<ConstSpan> send, std::vector<Span> receive,
-                                        const Channel& channel) {
-  KZERO_EXPECT(node_ && !staging_);
-  return start(stream, [=, this, send = std::move(send), receive = std::move(receive)] {
-    meet_in_node(channel);
+/// A rank of the node that comes to the first meeting has finished with what was in the place. That
+/// meeting may end while the worker still exchanges for an earlier gather. The second completes the
+/// node's parts. Polls for the meetings also advance messages, which other nodes may need to come.
+Request MpiCommunicator::begin_for_node(const Execution& stream, const ConstSpan& mine,
+                                        const Span& place, const std::vector<ConstSpan>& send,
+                                        const std::vector<Span>& receive, const Channel& channel) {
+  KZERO_EXPECT(before_ && after_ && !staging_);
+  stream.fence("kzero::comm::place_read");
+  return start(stream, [=, this, all_begun = begin_meeting(*before_)] {
+    end_meeting(all_begun, channel);
     if (abandoned_) return;
     std::memcpy(place.data, mine.data, static_cast<std::size_t>(mine.bytes()));
     exchange(send, receive, channel);
-    meet_in_node(channel);
+    end_meeting(begin_meeting(*after_), channel);
   });
 }
 
@@ -199,15 +201,19 @@ void MpiCommunicator::post(ConstSpan chunk, int to, MPI_Request& request) {
   });
 }
 
-/// Returns when all ranks of the node have called. Each then sees what the others wrote before.
-void MpiCommunicator::meet_in_node(const Channel& channel) const {
-  const Waiting waiting({describe(channel), node_->name()});
-  const TimelineSpan span(SpanKind::wait, [] { return SpanName("kzero::comm::meet_in_node"); });
+/// Begins a wait for all ranks of the node. Those that end theirs see what this one wrote before.
+MPI_Request MpiCommunicator::begin_meeting(const grid::Group& node) const {
+  MPI_Request meeting = MPI_REQUEST_NULL;
   // MPI orders its own messages. The fences order the processor's other accesses around them.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::array<MPI_Request, 1> request{MPI_REQUEST_NULL};
-  in_turn([&] { check(MPI_Ibarrier(node_->handle(), request.data()), "barrier", node_->name()); });
-  wait_for_some(request);
+  in_turn([&] { check(MPI_Ibarrier(node.handle(), &meeting), "barrier", node.name()); });
+  return meeting;
+}
+
+void MpiCommunicator::end_meeting(MPI_Request meeting, const Channel& channel) const {
+  const Waiting waiting({describe(channel), after_->name()});
+  const TimelineSpan span(SpanKind::wait, [] { return SpanName("kzero::comm::meet_in_node"); });
+  wait_for_some(std::span(&meeting, 1));
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 

@@ -27,8 +27,8 @@ class MpiCommunicator : public Communicator {
   void complete(const Execution& stream, Request request) override;
   Request begin(const Execution& stream, std::vector<ConstSpan> send, std::vector<Span> receive,
                 const Channel& channel) override;
-  Request begin_for_node(const Execution& stream, ConstSpan mine, Span place,
-                         std::vector<ConstSpan> send, std::vector<Span> receive,
+  Request begin_for_node(const Execution& stream, const ConstSpan& mine, const Span& place,
+                         const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
                          const Channel& channel) override;
   template <class Task>
   Request start(const Execution& stream, Task task);
@@ -36,13 +36,17 @@ class MpiCommunicator : public Communicator {
                 const Channel& channel);
   void post(Span chunk, int from, MPI_Request& request);
   void post(ConstSpan chunk, int to, MPI_Request& request);
-  void meet_in_node(const Channel& channel) const;
+  MPI_Request begin_meeting(const grid::Group& node) const;
+  void end_meeting(MPI_Request meeting, const Channel& channel) const;
   void wait_for_some(std::span<MPI_Request> requests) const;
 
   const bool polls_;    // yields between polls; required where threads take turns
   const Index window_;  // chunks in flight in each direction; 1 with staging, which has one buffer
   std::atomic<bool> abandoned_ = false;
-  std::optional<grid::Group> node_;  // the ranks of this rank's node, if they may share memory
+  /// The ranks of this rank's node, if they may share memory: for the meetings before gathers that
+  /// they make together, and after. Collectives of a group have one order, which two threads that
+  /// begin them do not keep.
+  std::optional<grid::Group> before_, after_;
   std::optional<Staging> staging_;
   std::optional<Worker> worker_;
 };
