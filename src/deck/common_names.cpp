@@ -32,6 +32,7 @@ constexpr Names common_names[] = {
     {"model.qk_norm", "qk_layernorm"},
     {"model.rope_original_sequence", "original_max_position_embeddings"},
     {"model.dropout", "resid_pdrop residual_dropout hidden_dropout resid_dropout"},
+    {"model.attention_dropout", "attn_pdrop attn_dropout"},
     {"model.init_std", "initializer_range init_method_std"},
     {"model.initial", "init_from finetune_from"},
     {"grid.tensor", "tensor_model_parallel_size tensor_parallel tp_size"},

@@ -117,6 +117,7 @@ struct Model {
   double rope_beta_slow = 1;         // yarn: angles with fewer turns in that length are scaled
   double rope_attention_factor = 0;  // yarn: on cosine and sine; 0: 0.1 ln(rope_factor) + 1
   double dropout = 0;                // probability, of what halves of blocks add to the stream
+  double attention_dropout = 0;      // probability, of the weights of attention
   bool sequence_parallel = false;    // tensor ranks also split norms and sums by rows
   Initialization init = Initialization::scaled;
   double init_std = 0.02;

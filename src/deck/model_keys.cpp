@@ -85,6 +85,8 @@ std::vector<Key> the_rest() {
       real("model.dropout", t, &Model::dropout, below(0, 1), "",
            "Probability with which training drops an element that attention or the feed-forward "
            "part adds to the residual stream; in \"gpt2\" also of the embedding."),
+      real("model.attention_dropout", t, &Model::attention_dropout, below(0, 1), "",
+           "Probability with which training drops a weight of attention."),
       boolean("model.sequence_parallel", t, &Model::sequence_parallel,
               "The grid.tensor ranks also split norms and the residual stream by rows: fewer "
               "activations, more gathers, the same results up to rounding."),

@@ -50,6 +50,16 @@ struct DropoutRows {
                   sequence);
   }
 
+  /// The word that decides on one element. Chosen by comparisons, for a GPU's registers have no
+  /// index.
+  KOKKOS_INLINE_FUNCTION std::uint32_t word(Index row, Index column) const {
+    const int in_group = static_cast<int>(column % group), chosen = in_group / lanes;
+    const Philox4 drawn = draw(row, column / group, in_group % lanes);
+    const std::uint32_t low = chosen == 0 ? drawn.word[0] : drawn.word[1];
+    const std::uint32_t high = chosen == 2 ? drawn.word[2] : drawn.word[3];
+    return chosen < 2 ? low : high;
+  }
+
   /// Returns x * scale, or 0 if it is dropped.
   KOKKOS_INLINE_FUNCTION float apply(std::uint32_t word, float x) const {
     return word < threshold ? 0.0F : x * scale;

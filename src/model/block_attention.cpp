@@ -32,6 +32,11 @@ kernels::HeadOperands<const T> operands(const Context<T>& c, const BlockActivati
 }
 
 template <class T>
+kernels::AttentionRows attention_rows(const Context<T>& c, const BlockBatch& batch) {
+  return {batch.documents, batch.dropout.weights, c.shape.tensor.rank * c.shape.own.heads};
+}
+
+template <class T>
 void rotate(const Context<T>& c, const BlockParams<const T>& p, const kernels::Documents& documents,
             const BlockActivations<T>& saved) {
   kernels::rotary_forward<T>(*c.exec, rotary_shape(c), documents, c.rotary, head_norms(c, p),
@@ -90,8 +95,8 @@ void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
   linear_forward<T>(c, x, p.qkv, saved.qkv);
   adapters_forward<T>(c, Site::qkv, p.adapters, x, saved.qkv);
   if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, batch.documents, saved);
-  c.attention.backend->forward(*c.exec, operands(c, saved), batch.documents, saved.attention,
-                               saved.log_sum);
+  c.attention.backend->forward(*c.exec, operands(c, saved), attention_rows(c, batch),
+                               saved.attention, saved.log_sum);
 }
 
 template <class T>
@@ -107,8 +112,8 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                              bool needs_input) {
   const Matrix<const T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
-  c.attention.backend->backward(*c.exec, operands(c, saved), batch.documents, saved.attention,
-                                saved.log_sum, dattention,
+  c.attention.backend->backward(*c.exec, operands(c, saved), attention_rows(c, batch),
+                                saved.attention, saved.log_sum, dattention,
                                 kernels::operands_in<T>(dqkv, c.attention_shape()));
   if (c.shape.positions == PositionKind::rotary)
     rotate_backward<T>(c, p, batch.documents, saved, dqkv, accumulate, g);

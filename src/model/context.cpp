@@ -60,7 +60,8 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
     qkv_or_ffn_grad = take(T{}, rows * columns);
-    attention = kernels::choose_attention<T>(arenas, attention_problem(b), b.attention, b.threads);
+    attention =
+        kernels::choose_attention<T>(arenas, attention_problem(model, b), b.attention, b.threads);
   };
   const auto take_of_head = [&] {
     const Index logit_elements = chunk.rows * chunk.stride;
@@ -101,7 +102,8 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
 }
 
 template <class T>
-kernels::AttentionProblem Context<T>::attention_problem(const BatchShape& b) const {
+kernels::AttentionProblem Context<T>::attention_problem(const deck::Model& model,
+                                                        const BatchShape& b) const {
   const Index width = shape.own.qkv_width();
   const Index qk_width = shape.qk_norm ? shape.own.width + shape.own.kv_width : width;
   return {.shape = attention_shape(),
@@ -110,7 +112,8 @@ kernels::AttentionProblem Context<T>::attention_problem(const BatchShape& b) con
           .k_stride = qk_width,
           .v_stride = width,
           .has_backward = b.passes == Passes::all,
-          .documents = b.documents};
+          .documents = b.documents,
+          .dropout = b.passes == Passes::all && model.attention_dropout > 0};
 }
 
 template <class T>

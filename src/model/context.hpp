@@ -79,7 +79,8 @@ struct Context {
  private:
   /// The problem for which attention is planned, with the strides of operands() in
   /// block_attention.cpp.
-  kernels::AttentionProblem attention_problem(const BatchShape& batch) const;
+  kernels::AttentionProblem attention_problem(const deck::Model& model,
+                                              const BatchShape& batch) const;
   void fill_rotary(const deck::Model& model);
 };
 

@@ -8,9 +8,10 @@
 
 namespace kzero::model {
 
-/// The masks of one block for one micro-batch: of what its halves add to the residual stream.
+/// The masks of one block for one micro-batch: of what its halves add to the residual stream, and
+/// of the weights of attention.
 struct BlockDropout {
-  kernels::Dropout attention, feed_forward;
+  kernels::Dropout attention, feed_forward, weights;
 };
 
 /// A model's dropout. Masks are numbered by unit and place, as in the model without tensor
@@ -19,18 +20,19 @@ struct BlockDropout {
 class ModelDropout {
  public:
   ModelDropout(const deck::Model& model, std::uint64_t seed)
-      : stream_(model.dropout), seed_(seed) {}
+      : stream_(model.dropout), weights_(model.attention_dropout), seed_(seed) {}
 
   kernels::Dropout embedding(std::optional<Index> first_sample) const {
     return masks(stream_, Place::embedding, 0, first_sample);
   }
   BlockDropout block(Index i, std::optional<Index> first_sample) const {
     return {masks(stream_, Place::attention, i, first_sample),
-            masks(stream_, Place::feed_forward, i, first_sample)};
+            masks(stream_, Place::feed_forward, i, first_sample),
+            masks(weights_, Place::attention_weights, i, first_sample)};
   }
 
  private:
-  enum class Place { embedding, attention, feed_forward };  // bits depend on it
+  enum class Place { embedding, attention, feed_forward, attention_weights };  // bits depend on it
 
   kernels::Dropout masks(double p, Place place, Index block,
                          std::optional<Index> first_sample) const {
@@ -40,7 +42,7 @@ class ModelDropout {
                                  *first_sample);
   }
 
-  double stream_;
+  double stream_, weights_;  // probabilities
   std::uint64_t seed_;
 };
 

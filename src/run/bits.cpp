@@ -42,7 +42,7 @@ bool has_effect(std::string_view change, const deck::Config& config) {
   const std::string_view key = change.substr(0, change.find(' '));
   if (key == "grid.data") return !rank_dependence(config).empty();
   if (key == "train.steps") return config.optimizer.schedule != deck::Schedule::constant;
-  if (key == "train.seed") return config.model.dropout > 0;
+  if (key == "train.seed") return config.model.dropout > 0 || config.model.attention_dropout > 0;
   if (key == "optimizer.loss_scale_window") return config.train.precision == Dtype::fp16;
   return std::ranges::none_of(without_effect,
                               [&](std::string_view start) { return key.starts_with(start); });

@@ -278,6 +278,24 @@ TYPED_TEST(CudnnAttention, LeavesDocumentsToOwnKernels) {
   }
 }
 
+TYPED_TEST(CudnnAttention, LeavesDropoutToOwnKernels) {
+  AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
+  problem.dropout = true;
+  memory::Arenas measured;
+  const auto chosen = choose_attention<TypeParam>(measured, problem, AttentionKind::automatic, 1);
+  EXPECT_EQ(chosen.refusal, "cuDNN's attention has other dropout masks than kzero's");
+  memory::Arenas again;
+  try {
+    static_cast<void>(choose_attention<TypeParam>(again, problem, AttentionKind::cudnn, 1));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "run.attention = \"cudnn\": cuDNN's attention has other dropout masks than "
+                 "kzero's; \"auto\" takes kzero's kernels then");
+  }
+}
+
 TYPED_TEST(CudnnAttention, IsAnErrorWhereItIsDemandedAndCannot) {
   using T = TypeParam;
   const auto expect = [](const std::string& failure, const std::string& text) {

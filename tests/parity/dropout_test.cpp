@@ -15,7 +15,7 @@ namespace {
 deck::Config dropout_deck(Dtype precision = Dtype::fp32) {
   deck::Config config = small_deck(precision);
   config.model.layers = 2;
-  config.model.dropout = 0.2;
+  config.model.dropout = 0.2, config.model.attention_dropout = 0.3;
   config.train.z_loss = 1e-3;
   config.train.global_batch = 12;
   return config;
@@ -97,7 +97,7 @@ TEST_P(Dropout, AndZLossChangeTheTraining) {
   const deck::Config both = dropout_deck(GetParam());
   deck::Config dropout = both, z_loss = both;
   dropout.train.z_loss = 0;
-  z_loss.model.dropout = 0;
+  z_loss.model.dropout = z_loss.model.attention_dropout = 0;
   const Outcome expected = train_outcome(both, group);
   EXPECT_NE(train_outcome(dropout, group).weights, expected.weights);
   EXPECT_NE(train_outcome(z_loss, group).weights, expected.weights);

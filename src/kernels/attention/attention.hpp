@@ -10,6 +10,7 @@
 #include "deck/config.hpp"
 #include "kernels/attention/problem.hpp"
 #include "kernels/documents.hpp"
+#include "kernels/dropout.hpp"
 #include "kernels/row.hpp"
 #include "memory/arenas.hpp"
 
@@ -38,6 +39,19 @@ HeadOperands<T> operands_in(const Matrix<T>& qkv, const AttentionShape& shape) {
   return {{qkv.data(), stride}, {k, stride}, {k + kv_width, stride}};
 }
 
+/// The weights that the rows of a micro-batch may use: those of keys in their documents, less those
+/// that training drops. Backward takes what its forward took.
+struct AttentionRows {
+  Documents documents{};  // empty unless the problem may have them
+  Dropout dropout{};      // off unless the problem may drop weights
+  Index first_head = 0;   // number of the first query head in the full model
+
+  AttentionRows() = default;
+  AttentionRows(const Documents& of_rows) : documents(of_rows) {}  // NOLINT: implicit for tests
+  AttentionRows(const Documents& of_rows, const Dropout& weights, Index head)
+      : documents(of_rows), dropout(weights), first_head(head) {}
+};
+
 /// Attention for one problem. Operands have the problem's type, shape and strides.
 template <class T>
 class AttentionBackend {
@@ -59,18 +73,17 @@ class AttentionBackend {
   virtual void start(Vector<float> scratch) = 0;
 
   /// Enqueues out [B*T,H*d] from the heads of `in` on `exec`. log_sum [B*H,T] is kept for backward.
-  /// Overwrites out and log_sum. A row sees rows of its document only. Documents are empty unless
-  /// the problem may have them.
+  /// Overwrites out and log_sum. A row sees rows of its document only. Dropped weights count in
+  /// log_sum.
   virtual void forward(const Execution& exec, const HeadOperands<const T>& in,
-                       const Documents& documents, Matrix<T> out, Matrix<float> log_sum) const = 0;
+                       const AttentionRows& rows, Matrix<T> out, Matrix<float> log_sum) const = 0;
 
-  /// Enqueues the gradients of `in` from dout [B*T,H*d] and from forward's documents, out and
-  /// log_sum. The gradients of k and v are sums over their query heads in ascending order.
-  /// Overwrites the gradients.
+  /// Enqueues the gradients of `in` from dout [B*T,H*d] and from forward's rows, out and log_sum.
+  /// The gradients of k and v are sums over their query heads in ascending order. Overwrites the
+  /// gradients.
   virtual void backward(const Execution& exec, const HeadOperands<const T>& in,
-                        const Documents& documents, Matrix<const T> out,
-                        Matrix<const float> log_sum, Matrix<const T> dout,
-                        const HeadOperands<T>& gradients) const = 0;
+                        const AttentionRows& rows, Matrix<const T> out, Matrix<const float> log_sum,
+                        Matrix<const T> dout, const HeadOperands<T>& gradients) const = 0;
 };
 
 /// The attention of one model.

@@ -43,9 +43,9 @@ class Attention : public AttentionBackend<T> {
 
   Index scratch_bytes(Index threads) const override;
   void start(Vector<float> scratch) override { scratch_ = scratch; }
-  void forward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+  void forward(const Execution& exec, const HeadOperands<const T>& in, const AttentionRows& rows,
                Matrix<T> out, Matrix<float> log_sum) const override;
-  void backward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+  void backward(const Execution& exec, const HeadOperands<const T>& in, const AttentionRows& rows,
                 Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                 const HeadOperands<T>& gradients) const override;
 
@@ -77,9 +77,9 @@ class Attention : public AttentionBackend<T> {
     return shape_.batch * shape_.heads * shape_.sequence * static_cast<Index>(sizeof(float));
   }
   void start(Vector<float> scratch) override { scratch_ = scratch; }
-  void forward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+  void forward(const Execution& exec, const HeadOperands<const T>& in, const AttentionRows& rows,
                Matrix<T> out, Matrix<float> log_sum) const override;
-  void backward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+  void backward(const Execution& exec, const HeadOperands<const T>& in, const AttentionRows& rows,
                 Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                 const HeadOperands<T>& gradients) const override;
 

@@ -26,9 +26,9 @@ class CudnnAttention : public AttentionBackend<T> {
     scratch_ = scratch;
     plans_.emplace(problem_);
   }
-  void forward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+  void forward(const Execution& exec, const HeadOperands<const T>& in, const AttentionRows& rows,
                Matrix<T> out, Matrix<float> log_sum) const override;
-  void backward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+  void backward(const Execution& exec, const HeadOperands<const T>& in, const AttentionRows& rows,
                 Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                 const HeadOperands<T>& gradients) const override;
 
@@ -46,6 +46,7 @@ std::string CudnnAttention<T>::refusal() const {
     return fmt::format("cuDNN's attention is for heads up to {} wide and a multiple of {}, not {}",
                        most_head_width, head_step, s.head_width);
   }
+  if (problem_.dropout) return "cuDNN's attention has other dropout masks than kzero's";
   if (problem_.documents) return "cuDNN's attention is for sequences of one document";
   if (s.sequence == 1) return "cuDNN's attention is for sequences of two tokens and more";
   if (AttentionCalls(problem_).kv_heads == 0) {
@@ -62,9 +63,9 @@ void require_strides(const HeadOperands<T>& heads, Index q, Index k, Index v) {
                 "internal error: attention's operands have other strides than were planned");
 }
 
-void require_no_documents(const Documents& documents) {
-  KZERO_REQUIRE(documents.empty(), ExitCode::other,
-                "internal error: attention was planned for sequences of one document");
+void require_plain(const AttentionRows& rows) {
+  KZERO_REQUIRE(rows.documents.empty() && !rows.dropout.is_on(), ExitCode::other,
+                "internal error: attention was planned for one document and no dropout");
 }
 
 /// Shows a library call to Kokkos' tools and in the time line.
@@ -79,10 +80,10 @@ void profiled(const Execution& exec, const char* name, const AttentionShape& s, 
 
 template <class T>
 void CudnnAttention<T>::forward(const Execution& exec, const HeadOperands<const T>& in,
-                                const Documents& documents, Matrix<T> out,
+                                const AttentionRows& rows, Matrix<T> out,
                                 Matrix<float> log_sum) const {
   const AttentionProblem& p = problem_;
-  require_no_documents(documents);
+  require_plain(rows);
   require_strides(in, p.q_stride, p.k_stride, p.v_stride);
   const ForwardOperands at{in.q.data, in.k.data, in.v.data, out.data(), log_sum.data()};
   profiled(exec, "kzero::kernels::attention_forward", p.shape,
@@ -91,11 +92,11 @@ void CudnnAttention<T>::forward(const Execution& exec, const HeadOperands<const 
 
 template <class T>
 void CudnnAttention<T>::backward(const Execution& exec, const HeadOperands<const T>& in,
-                                 const Documents& documents, Matrix<const T> out,
+                                 const AttentionRows& rows, Matrix<const T> out,
                                  Matrix<const float> log_sum, Matrix<const T> dout,
                                  const HeadOperands<T>& gradients) const {
   const AttentionProblem& p = problem_;
-  require_no_documents(documents);
+  require_plain(rows);
   const Index stride = p.gradient_stride();
   require_strides(in, p.q_stride, p.k_stride, p.v_stride);
   require_strides(gradients, stride, stride, stride);

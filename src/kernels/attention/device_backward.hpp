@@ -1,7 +1,7 @@
 // Backward of device_tiles.hpp. One team per block of queries computes dq and walks over the keys
 // that they see. One team per block of keys computes dk and dv and walks over the queries that see
 // them. With P = exp(scale Q K^T - log_sum) and delta = rowsum(dO * O): dV = P^T dO, dS = P * (dO
-// V^T - delta), dQ = scale dS K, dK = scale dS^T Q.
+// V^T - delta), dQ = scale dS K, dK = scale dS^T Q. Dropout applies to the P of dV and to dO V^T.
 #pragma once
 
 #include "kernels/attention/device_blocks.hpp"
@@ -21,14 +21,15 @@ struct BackwardArrays {
   HeadOperands<T> gradients;
   Mask mask;
 
-  /// Computes P and dS of one query and key from their matrix products.
+  /// Computes P, after dropout, and dS of one query and key from their matrix products.
   KOKKOS_INLINE_FUNCTION Kokkos::pair<float, float> of_pair(const Mask& seen, Index head,
                                                             Index query, Index key, float score,
                                                             float dscore) const {
     if (key > query || query >= shape.sequence) return {0.0F, 0.0F};
     if (Mask::has_documents && key < seen.first_key(query)) return {0.0F, 0.0F};
     const float p = exponential(scale * score - log_sum(head, query));
-    return {p, p * (dscore - delta(head, query))};
+    const auto drop = [&](float x) { return dropped(seen, head % shape.heads, query, key, x); };
+    return {drop(p), p * (drop(dscore) - delta(head, query))};
   }
 };
 

@@ -49,7 +49,9 @@ struct AttentionForward {
       team.team_barrier();
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, own), [&](int i) {
         online_softmax(team, {seen.first_key(first + i) - key, first + i - key}, &scores(i, 0),
-                       largest[i], total[i], &probabilities(i, 0));
+                       largest[i], total[i], &probabilities(i, 0), [&](int j, float p) {
+                         return dropped(seen, at.head % shape.heads, first + i, key + j, p);
+                       });
       });
       team.team_barrier();
       sum.scale_rows({scores.data, scores.stride});
@@ -78,9 +80,12 @@ struct AttentionForward {
   };
 
   /// Turns one query's scores into unnormalised probabilities. The first score is replaced by the
-  /// factor with which a larger maximum shrinks the earlier sum. Called by one warp.
+  /// factor with which a larger maximum shrinks the earlier sum. drop(j, p) applies dropout, which
+  /// the sum does not have. Called by one warp.
+  template <class Drop>
   KOKKOS_INLINE_FUNCTION void online_softmax(const Team& team, const Seen& seen, float* scores,
-                                             float& largest, float& total, T* probabilities) const {
+                                             float& largest, float& total, T* probabilities,
+                                             const Drop& drop) const {
     float now = 0, sum = 0;
     const float before = largest;
     Kokkos::parallel_reduce(
@@ -94,7 +99,7 @@ struct AttentionForward {
         Kokkos::ThreadVectorRange(team, other),
         [&](int j, float& partial) {
           const float p = seen.has(j) ? exponential(scale * scores[j] - now) : 0.0F;
-          probabilities[j] = static_cast<T>(p);
+          probabilities[j] = static_cast<T>(drop(j, p));
           partial += p;
         },
         sum);

@@ -81,12 +81,12 @@ void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T
 template <class Arithmetic, class T>
 void device::Attention<Arithmetic, T>::forward(const Execution& exec,
                                                const HeadOperands<const T>& in,
-                                               const Documents& documents, Matrix<T> out,
+                                               const AttentionRows& rows, Matrix<T> out,
                                                Matrix<float> log_sum) const {
   const AttentionShape& s = shape_;
   const float scale = detail::scale_of(s);
   const HeadColumns<T> columns{out.data(), s.width()};
-  with_mask(documents, s.sequence, [&](const auto& mask) {
+  with_mask(rows, s.sequence, [&](const auto& mask) {
     using Mask = std::decay_t<decltype(mask)>;
     if constexpr (has_warps<Arithmetic, T>) {
       if (suits_warps<T>(s)) {
@@ -108,13 +108,13 @@ void device::Attention<Arithmetic, T>::forward(const Execution& exec,
 template <class Arithmetic, class T>
 void device::Attention<Arithmetic, T>::backward(const Execution& exec,
                                                 const HeadOperands<const T>& in,
-                                                const Documents& documents, Matrix<const T> out,
+                                                const AttentionRows& rows, Matrix<const T> out,
                                                 Matrix<const float> log_sum, Matrix<const T> dout,
                                                 const HeadOperands<T>& gradients) const {
   const AttentionShape& s = shape_;
   const Matrix<float> delta(scratch_.data(), s.batch * s.heads, s.sequence);
   detail::sum_products<T>(exec, s, out, dout, delta);
-  with_mask(documents, s.sequence, [&](const auto& mask) {
+  with_mask(rows, s.sequence, [&](const auto& mask) {
     using Mask = std::decay_t<decltype(mask)>;
     const BackwardArrays<T, Mask> arrays{
         s,       detail::scale_of(s),        in,        {dout.data(), s.width()},

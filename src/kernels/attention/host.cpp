@@ -3,8 +3,7 @@
 
 #include "base/error.hpp"
 #include "kernels/attention/backends.hpp"
-#include "kernels/attention/host_scratch.hpp"
-#include "kernels/attention/mask.hpp"
+#include "kernels/attention/host_blocks.hpp"
 #include "kernels/host/arithmetic.hpp"
 #include "kernels/host/product.hpp"
 
@@ -58,36 +57,6 @@ RowSum softmax_row(float* row, float scale, Index hidden, Index seen, Index colu
   return softmax_row(row + begin, scale, seen - begin, columns - begin);
 }
 
-/// A block of query rows of one sequence, and its mask.
-template <class Mask>
-struct QueryBlock {
-  Index first, rows;
-  Mask mask;
-
-  Index end() const { return first + rows; }
-  /// The first block of keys that a row sees.
-  Index first_key() const { return mask.first_key(first) / key_block * key_block; }
-};
-
-/// The rows of a query block that see a block of keys.
-struct Seeing {
-  Index begin, count;
-
-  template <class Mask>
-  Seeing(const QueryBlock<Mask>& block, Index first_key)
-      : begin(std::max<Index>(0, first_key - block.first)),
-        count(std::min(block.rows,
-                       block.mask.end_of_queries(first_key + key_block - 1) - block.first) -
-              begin) {}
-};
-
-/// Without documents, all rows of a block see its first block of keys, whose product overwrites
-/// sums. With documents they begin as zeros.
-template <class Mask>
-void begin_sums(float* sums, Index count) {
-  if constexpr (Mask::has_documents) std::fill_n(sums, count, 0.0F);
-}
-
 /// Computes a block of query rows of the head's output, and their log-sums.
 template <class E, class Mask>
 void forward_rows(const AttentionShape& s, const HeadThread<E>& h, const QueryBlock<Mask>& block,
@@ -118,6 +87,7 @@ void forward_rows(const AttentionShape& s, const HeadThread<E>& h, const QueryBl
     } else {
       sum = softmax_row(scores, scale, seen, columns);
     }
+    drop_weights(block, i, first_key, round_up(seen, key_block), scores);
     if constexpr (depth<E> == 2) round_row(scores, columns, h.probabilities + i * columns / 2);
     log_sum[first + i] = sum.log;
     inverse[i] = sum.inverse;
@@ -176,7 +146,9 @@ void score_gradients(const AttentionShape& s, const HeadScratch<E>& h,
   for (Index i = seeing.begin; i < end; ++i) {
     float *p = h.scores + i * key_block, *dp = h.dscores + i * key_block;
     const Index seen = std::min(first + i + 1 - first_key, key_block);
+    drop_weights(block, i, first_key, key_block, dp);
     score_gradients(p, dp, scale, seen, log_sum[first + i], h.delta[first + i]);
+    drop_weights(block, i, first_key, key_block, p);
     if constexpr (Mask::has_documents) {
       const Index hidden = std::max<Index>(0, block.mask.first_key(first + i) - first_key);
       std::fill_n(p, hidden, 0.0F);
@@ -285,7 +257,8 @@ void backward_head(const AttentionShape& s, const HeadThread<E>& h, const Mask& 
   load_delta(s, rows_of(s, out, head, s.heads), out.stride, dout_rows, dout.stride, h.delta);
   T* gradient = rows_of(s, dq, head, s.heads);
   for (Index first = 0; first < s.sequence; first += query_block) {
-    const QueryBlock<Mask> block{first, std::min(query_block, s.sequence - first), mask};
+    const QueryBlock<Mask> block{first, std::min(query_block, s.sequence - first), mask,
+                                 head % s.heads};
     begin_sums<Mask>(h.out, block.rows * HeadScratch<E>::width(s));
     for (Index key = block.first_key(); key < block.end(); key += key_block)
       backward_tile(s, h, block, key, log_sum);
@@ -308,8 +281,8 @@ Index Attention<T>::scratch_bytes(Index threads) const {
 
 template <class T>
 void Attention<T>::forward(const Execution& exec, const HeadOperands<const T>& in,
-                           const Documents& documents, Matrix<T> out, Matrix<float> log_sum) const {
-  with_mask(documents, shape_.sequence,
+                           const AttentionRows& rows, Matrix<T> out, Matrix<float> log_sum) const {
+  with_mask(rows, shape_.sequence,
             [&](const auto& mask) { forward_with(exec, in, mask, out, log_sum); });
 }
 
@@ -332,7 +305,8 @@ void Attention<T>::forward_with(const Execution& exec, const HeadOperands<const 
     const Index stride = out.extent(1);
     T* result = rows_of(s, HeadColumns<T>{out.data(), stride}, head, s.heads);
     for (Index first = 0; first < s.sequence; first += query_block) {
-      const QueryBlock<Mask> block{first, std::min(query_block, s.sequence - first), mask};
+      const QueryBlock<Mask> block{first, std::min(query_block, s.sequence - first), mask,
+                                   head % s.heads};
       forward_rows(s, h, block, &log_sum(head, 0));
       store<T, E>(s, h.out, block.rows, 1, result + first * stride, stride);
     }
@@ -343,10 +317,10 @@ void Attention<T>::forward_with(const Execution& exec, const HeadOperands<const 
 
 template <class T>
 void Attention<T>::backward(const Execution& exec, const HeadOperands<const T>& in,
-                            const Documents& documents, Matrix<const T> out,
+                            const AttentionRows& rows, Matrix<const T> out,
                             Matrix<const float> log_sum, Matrix<const T> dout,
                             const HeadOperands<T>& gradients) const {
-  with_mask(documents, shape_.sequence, [&](const auto& mask) {
+  with_mask(rows, shape_.sequence, [&](const auto& mask) {
     backward_with(exec, in, mask, out, log_sum, dout, gradients);
   });
 }

@@ -19,10 +19,12 @@ struct WarpScores {
 
   /// Turns scores into P and dO V^T into dS. log2_sum(place) and delta(place) return the values of
   /// a pair's queries, log2_sum in units of log 2. hidden(place, column) is true if the mask
-  /// hides the score. If may_hide is false, no score is hidden.
-  template <class LogSum, class Delta, class Hidden>
+  /// hides the score. If may_hide is false, no score is hidden. drop(place, column, x) applies
+  /// dropout.
+  template <class LogSum, class Delta, class Hidden, class Drop>
   KOKKOS_INLINE_FUNCTION void resolve(int lane, float log2_scale, const LogSum& log2_sum,
-                                      const Delta& delta, bool may_hide, const Hidden& hidden) {
+                                      const Delta& delta, bool may_hide, const Hidden& hidden,
+                                      const Drop& drop) {
     probabilities.for_pairs(lane, [&](const PairPlace& at, float* p) {
       const Pack<float, 2> subtracted = log2_sum(at);
       for (int e = 0; e < 2; ++e)
@@ -37,10 +39,13 @@ struct WarpScores {
     }
 #pragma unroll
     for (int i = 0; i < Sums::pairs; ++i) {
-      const Pack<float, 2> subtracted = delta(Sums::place(lane, i));
-      const float* p = probabilities.pair(i);
-      float* g = gradients.pair(i);
-      for (int e = 0; e < 2; ++e) g[e] = p[e] * (g[e] - subtracted.values[e]);
+      const PairPlace at = Sums::place(lane, i);
+      const Pack<float, 2> subtracted = delta(at);
+      float *p = probabilities.pair(i), *g = gradients.pair(i);
+      for (int e = 0; e < 2; ++e) {
+        g[e] = p[e] * (drop(at, at.column + e, g[e]) - subtracted.values[e]);
+        p[e] = drop(at, at.column + e, p[e]);
+      }
     }
   }
 };
@@ -83,11 +88,16 @@ struct WarpAttentionQueryGradient {
           return Pack<float, 2>{{of_rows[pair.slot], of_rows[pair.slot]}};
         };
       };
-      s.resolve(at.lane, x.scale * log2_of_e, value(log2_sum), value(delta),
-                ahead < keys - 1 || first_keys.may_hide(ahead),
-                [&](const PairPlace& place, int column) {
-                  return column > ahead + place.row || first_keys.hides(place.slot, column, ahead);
-                });
+      s.resolve(
+          at.lane, x.scale * log2_of_e, value(log2_sum), value(delta),
+          ahead < keys - 1 || first_keys.may_hide(ahead),
+          [&](const PairPlace& place, int column) {
+            return column > ahead + place.row || first_keys.hides(place.slot, column, ahead);
+          },
+          [&](const PairPlace& place, int column, float term) {
+            return dropped(at.seen, at.head % shape.heads, at.row + place.row,
+                           at.row - ahead + column, term);
+          });
       add(dq, typename Scores::Factor(s.gradients), k, at.lane);
     };
     at.template for_keys<keys>(thread, shape, x.in, scratch, add_keys);
@@ -160,7 +170,12 @@ struct WarpAttentionKeyGradient {
 #pragma unroll 1
           for (int query = skipped; query < Blocks::other && ends.may_see(ahead + query);
                query += queries)
-            add_queries(k, v, pair, of_pair, query, ahead + query, lane, ends, dk, dv);
+            add_queries(k, v, pair, of_pair, query, ahead + query, lane, ends, dk, dv,
+                        [&](const PairPlace& place, int column, float term) {
+                          const Index key = first + warp_row;
+                          return dropped(seen, from.head + n / from.blocks,
+                                         key + ahead + query + column, key + place.row, term);
+                        });
         });
     float factors[rows];
     for (float& factor : factors) factor = x.scale;
@@ -196,12 +211,13 @@ struct WarpAttentionKeyGradient {
 
   /// Adds the contributions of 16 queries of a tile to the warp's rows. The first query is `ahead`
   /// rows after the first key.
+  template <class Drop>
   KOKKOS_INLINE_FUNCTION void add_queries(const typename Blocks::Factor& k,
                                           const typename Blocks::Factor& v, const T* pair,
                                           const float* values, int query, int ahead, int lane,
                                           const WarpQueryEnds<Blocks, Mask>& ends,
-                                          typename Blocks::Sums& dk,
-                                          typename Blocks::Sums& dv) const {
+                                          typename Blocks::Sums& dk, typename Blocks::Sums& dv,
+                                          const Drop& drop) const {
     const Tile<const T> q = Blocks::rows_from(pair, query);
     const Tile<const T> dout = Blocks::rows_from(pair + Blocks::tile, query);
     Scores s;
@@ -215,11 +231,13 @@ struct WarpAttentionKeyGradient {
     const auto delta = [&](const PairPlace& at) {
       return Pack<float, 2>::at(values + Blocks::other + query + at.column);
     };
-    s.resolve(lane, x.scale * log2_of_e, log2_sum, delta,
-              ahead < Blocks::warp_rows - 1 || ends.may_hide(ahead + queries),
-              [&](const PairPlace& place, int column) {
-                return place.row > ahead + column || ends.hides(place.slot, ahead + column);
-              });
+    s.resolve(
+        lane, x.scale * log2_of_e, log2_sum, delta,
+        ahead < Blocks::warp_rows - 1 || ends.may_hide(ahead + queries),
+        [&](const PairPlace& place, int column) {
+          return place.row > ahead + column || ends.hides(place.slot, ahead + column);
+        },
+        drop);
     add(dv, typename Scores::Factor(s.probabilities), dout, lane);
     add(dk, typename Scores::Factor(s.gradients), q, lane);
   }

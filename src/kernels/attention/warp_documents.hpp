@@ -16,11 +16,11 @@ struct WarpFirstKeys {
   }
 };
 
-template <class Blocks>
-struct WarpFirstKeys<Blocks, DocumentMask> {
+template <class Blocks, class Mask>
+requires(Mask::has_documents) struct WarpFirstKeys<Blocks, Mask> {
   int first[Blocks::Sums::rows], last;  // the last row's is the largest
 
-  KOKKOS_INLINE_FUNCTION explicit WarpFirstKeys(const WarpQueries<Blocks, DocumentMask>& at)
+  KOKKOS_INLINE_FUNCTION explicit WarpFirstKeys(const WarpQueries<Blocks, Mask>& at)
       : last(static_cast<int>(at.seen.first_key(at.row + Blocks::warp_rows - 1) - at.row)) {
     Blocks::Sums::for_rows(at.lane, [&](int slot, int row) {
       first[slot] = static_cast<int>(at.seen.first_key(at.row + row) - at.row);
@@ -44,12 +44,12 @@ struct WarpQueryEnds {
   KOKKOS_INLINE_FUNCTION bool hides(int /*slot*/, int /*query*/) const { return false; }
 };
 
-template <class Blocks>
-struct WarpQueryEnds<Blocks, DocumentMask> {
+template <class Blocks, class Mask>
+requires(Mask::has_documents) struct WarpQueryEnds<Blocks, Mask> {
   int end[Blocks::Sums::rows], least, most;  // those of the first and of the last row
 
   /// `first` is the warp's first row.
-  KOKKOS_INLINE_FUNCTION WarpQueryEnds(const DocumentMask& seen, Index first, int lane)
+  KOKKOS_INLINE_FUNCTION WarpQueryEnds(const Mask& seen, Index first, int lane)
       : least(static_cast<int>(seen.end_of_queries(first) - first)),
         most(static_cast<int>(seen.end_of_queries(first + Blocks::warp_rows - 1) - first)) {
     Blocks::Sums::for_rows(lane, [&](int slot, int row) {

@@ -51,6 +51,7 @@ struct WarpAttentionForward {
       add_transposed(scores, queries, k, at.lane);
       if (ahead < keys - 1 || first_keys.may_hide(ahead)) hide(scores, at.lane, ahead, first_keys);
       online_softmax(scores, at.lane, state, sum);
+      if constexpr (Mask::drops) drop(scores, at, ahead);
       add(sum, WarpFactor<Fragments, down, keys / 16>(scores), v, at.lane);
     };
     at.template for_keys<keys>(thread, shape, in, scratch, add_keys);
@@ -65,6 +66,17 @@ struct WarpAttentionForward {
       for (int e = 0; e < 2; ++e) {
         if (at.column + e > ahead + at.row || first_keys.hides(at.slot, at.column + e, ahead))
           x[e] = -Kokkos::Experimental::infinity_v<float>;
+      }
+    });
+  }
+
+  /// Applies dropout to probabilities whose sums are complete.
+  KOKKOS_INLINE_FUNCTION void drop(Scores& scores, const WarpQueries<Blocks, Mask>& at,
+                                   int ahead) const {
+    scores.for_pairs(at.lane, [&](const PairPlace& place, float* x) {
+      for (int e = 0; e < 2; ++e) {
+        x[e] = dropped(at.seen, at.head % shape.heads, at.row + place.row,
+                       at.row - ahead + place.column + e, x[e]);
       }
     });
   }

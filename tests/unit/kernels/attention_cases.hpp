@@ -10,67 +10,9 @@
 #include <vector>
 
 #include "kernels/attention/backends.hpp"
-#include "unit/kernels/cases.hpp"
-#include "unit/kernels/document_cases.hpp"
+#include "unit/kernels/attention_heads.hpp"
 
 namespace kzero::kernels {
-
-using tests::as_double;
-using Doubles = std::vector<double>;
-
-/// [T,d] of one head, widened to double. Rows are `stride` elements apart.
-template <class T>
-Doubles rows_of(const T* from, Index rows, Index width, Index stride) {
-  Doubles out;
-  for (Index i = 0; i < rows; ++i) {
-    for (Index c = 0; c < width; ++c) out.push_back(as_double(from[i * stride + c]));
-  }
-  return out;
-}
-
-/// A dot product such as q.k, with the sum of its terms' magnitudes.
-struct Dot {
-  double value = 0, size = 0;
-
-  Dot(const double* a, const double* b, Index n) {
-    for (Index c = 0; c < n; ++c) {
-      value += a[c] * b[c];
-      size += std::abs(a[c] * b[c]);
-    }
-  }
-};
-
-/// One head of one sequence in double.
-struct Head {
-  Index length, d;
-  double scale;
-  Doubles q, k, v;
-  std::vector<Index> first_key;  // that each query sees
-
-  /// Head `head` of the query heads of all sequences.
-  template <class T>
-  Head(const AttentionShape& s, const std::vector<T>& qkv, Index head,
-       const DocumentRows& documents = {})
-      : length(s.sequence),
-        d(s.head_width),
-        scale(1 / std::sqrt(static_cast<double>(d))),
-        first_key(length) {
-    if (!documents.begin.empty())
-      std::copy_n(documents.begin.begin() + head / s.heads * length, length, first_key.begin());
-    const Index stride = s.qkv_width(), group = s.heads / s.kv_heads;
-    const T* row = &qkv[head / s.heads * length * stride];
-    const T* key = row + s.width() + head % s.heads / group * d;
-    q = rows_of(row + head % s.heads * d, length, d, stride);
-    k = rows_of(key, length, d, stride);
-    v = rows_of(key + s.kv_heads * d, length, d, stride);
-  }
-
-  /// d products and sums, and the scale with its own root and division.
-  Bounded score(Index i, Index j) const {
-    const Dot dot(&q[i * d], &k[j * d], d);
-    return {scale * dot.value, gamma(d + 3) * scale * dot.size};
-  }
-};
 
 struct ForwardReference {
   std::vector<Bounded> out, log_sum;  // [T,d], [T]
@@ -116,8 +58,10 @@ ForwardReference forward(const Head& h, const Rounding& rounding) {
         const double p = std::exp(score.value - log_sum), x = h.v[j * h.d + c];
         const double in_exponent = u * (std::abs(log_sum) + std::abs(score.value - log_sum));
         const double relative = 2 * term_error(score) + sum_error + 2 * in_exponent + gamma(i + 6);
-        value += p * x;
-        error += p * std::abs(x) * (relative + rounding.relative) + rounding.absolute * std::abs(x);
+        const double weight = p * h.kept[i * h.length + j];
+        value += weight * x;
+        error += weight * std::abs(x) * (relative + rounding.relative + h.drop_error) +
+                 rounding.absolute * std::abs(x);
       }
       result.out.push_back(stored<T>(value, error));
     }
@@ -153,26 +97,31 @@ inline BackwardReference backward(const Head& h, Index group, const Rounding& ro
       const double below = s.value - log_sum[i], value = std::exp(below);
       p[j] = {value, s.error + u * std::abs(below) + tests::exponential_error};  // relative
       const Dot dot(&dout[i * d], &h.v[j * d], d);
-      dp[j] = {dot.value, gamma(d) * dot.size};
-      inner += value * dot.value;
+      const double kept = h.kept[i * n + j];
+      dp[j] = {kept * dot.value, kept * (gamma(d) + h.drop_error) * dot.size};
+      inner += value * dp[j].value;
       inner_error +=
-          value * (p[j].error + gamma(i + 2)) * std::abs(dot.value) + value * dp[j].error;
+          value * (p[j].error + gamma(i + 2)) * std::abs(dp[j].value) + value * dp[j].error;
     }
     const Dot other(&out[i * d], &dout[i * d], d);
     inner_error += std::abs(other.value - inner) + gamma(d) * other.size;
     for (Index j = from; j <= i; ++j) {
       const double difference = dp[j].value - inner, ds = h.scale * p[j].value * difference;
-      const double ds_error = h.scale * p[j].value * (dp[j].error + inner_error) +
-                              std::abs(ds) * (p[j].error + gamma(6)) +
-                              rounding.relative * std::abs(ds) + h.scale * rounding.absolute;
+      double ds_error = h.scale * p[j].value * (dp[j].error + inner_error) +
+                        std::abs(ds) * (p[j].error + gamma(6)) + rounding.relative * std::abs(ds) +
+                        h.scale * rounding.absolute;
+      // `out` is rounded after dropout, so dS may be an error alone, which is rounded, too.
+      if (h.drop_error > 0) ds_error += rounding.relative * ds_error;
+      const double weight = p[j].value * h.kept[i * n + j];
       const double p_error =
-          p[j].value * (p[j].error + sum_of_queries + rounding.relative) + rounding.absolute;
+          weight * (p[j].error + sum_of_queries + rounding.relative + h.drop_error) +
+          rounding.absolute;
       for (Index c = 0; c < d; ++c) {
         const double kc = h.k[j * d + c], qc = h.q[i * d + c], gc = dout[i * d + c];
         const double sum_dq = std::abs(ds) * sum_of_keys, sum_dk = std::abs(ds) * sum_of_queries;
         add(r.dq[i * d + c], ds * kc, (ds_error + sum_dq) * std::abs(kc));
         add(r.dk[j * d + c], ds * qc, (ds_error + sum_dk) * std::abs(qc));
-        add(r.dv[j * d + c], p[j].value * gc, p_error * std::abs(gc));
+        add(r.dv[j * d + c], weight * gc, p_error * std::abs(gc));
       }
     }
   }
@@ -238,21 +187,21 @@ inline AttentionShape make_shape(Index batch, Index sequence, Index heads, Index
 }
 
 template <class Implementation, class T>
-void check_forward(const AttentionShape& s, Index slots = 1,
-                   const DocumentRows& rows_of_documents = {}) {
+void check_forward(const AttentionShape& s, Index slots = 1, const SeenRows& seen = {}) {
   const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width;
   const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2);
   const Guarded<T> input(qkv), output(rows * s.width());
   const auto backend = Implementation::template make<T>(problem_of<T>(s));
   const Guarded<float> logs(heads * s.sequence), scratch(backend->scratch_bytes(slots) / 4);
   backend->start(scratch.vector());
-  const DeviceDocuments documents(rows_of_documents);
-  backend->forward({}, operands_in<const T>(input.matrix(rows, s.qkv_width()), s), documents.view(),
-                   output.matrix(rows, s.width()), logs.matrix(heads, s.sequence));
+  const DeviceDocuments documents(seen.documents);
+  backend->forward({}, operands_in<const T>(input.matrix(rows, s.qkv_width()), s),
+                   seen.view(documents), output.matrix(rows, s.width()),
+                   logs.matrix(heads, s.sequence));
   std::vector<Bounded> out(rows * s.width()), log_sum;
   for (Index head = 0; head < heads; ++head) {
     const auto expected =
-        forward<T>(Head(s, qkv, head, rows_of_documents), Implementation::template rounding<T>());
+        forward<T>(Head(s, qkv, head, seen), Implementation::template rounding<T>());
     log_sum.insert(log_sum.end(), expected.log_sum.begin(), expected.log_sum.end());
     for (Index i = 0; i < s.sequence; ++i) {
       std::copy_n(&expected.out[i * d], d,
@@ -266,12 +215,11 @@ void check_forward(const AttentionShape& s, Index slots = 1,
 
 /// Stores out and log_sum as an exact forward would.
 template <class T>
-void store_forward(const AttentionShape& s, const std::vector<T>& qkv,
-                   const DocumentRows& documents, std::vector<T>& out,
-                   std::vector<float>& log_sum) {
+void store_forward(const AttentionShape& s, const std::vector<T>& qkv, const SeenRows& seen,
+                   std::vector<T>& out, std::vector<float>& log_sum) {
   const Index d = s.head_width;
   for (Index head = 0; head < s.batch * s.heads; ++head) {
-    const auto exact = forward<T>(Head(s, qkv, head, documents), Rounding{});
+    const auto exact = forward<T>(Head(s, qkv, head, seen), Rounding{});
     for (Index i = 0; i < s.sequence; ++i) {
       log_sum[head * s.sequence + i] = static_cast<float>(exact.log_sum[i].value);
       for (Index c = 0; c < d; ++c) {
@@ -283,32 +231,31 @@ void store_forward(const AttentionShape& s, const std::vector<T>& qkv,
 }
 
 template <class Implementation, class T>
-void check_backward(const AttentionShape& s, Index slots = 1,
-                    const DocumentRows& rows_of_documents = {}) {
+void check_backward(const AttentionShape& s, Index slots = 1, const SeenRows& seen = {}) {
   const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width,
               n = s.sequence;
   const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2), dout = numbers<T>(rows * s.width(), 2);
   std::vector<T> out(rows * s.width());
   std::vector<float> log_sum(heads * n);
-  store_forward(s, qkv, rows_of_documents, out, log_sum);
-  const DeviceDocuments documents(rows_of_documents);
+  store_forward(s, qkv, seen, out, log_sum);
+  const DeviceDocuments documents(seen.documents);
   const Guarded<T> input(qkv), output(out), gradient(dout), dqkv(rows * s.qkv_width());
   const auto backend = Implementation::template make<T>(problem_of<T>(s));
   const Guarded<float> logs(log_sum), scratch(backend->scratch_bytes(slots) / 4);
   const auto in = input.matrix(rows, s.qkv_width()), result = dqkv.matrix(rows, s.qkv_width());
   const auto o = output.matrix(rows, s.width()), g = gradient.matrix(rows, s.width());
   backend->start(scratch.vector());
-  backend->backward({}, operands_in<const T>(in, s), documents.view(), o, logs.matrix(heads, n), g,
-                    operands_in(result, s));
+  backend->backward({}, operands_in<const T>(in, s), seen.view(documents), o, logs.matrix(heads, n),
+                    g, operands_in(result, s));
   std::vector<Bounded> expected(rows * s.qkv_width());
   const Index group = s.heads / s.kv_heads;
   for (Index head = 0; head < heads; ++head) {
     const Index of_sequence = head % s.heads, first_row = head / s.heads * n;
     const Index first = first_row * s.width() + of_sequence * d;
     const auto r =
-        backward(Head(s, qkv, head, rows_of_documents), group,
-                 Implementation::template rounding<T>(), rows_of(&log_sum[head * n], n, 1, 1),
-                 rows_of(&out[first], n, d, s.width()), rows_of(&dout[first], n, d, s.width()));
+        backward(Head(s, qkv, head, seen), group, Implementation::template rounding<T>(),
+                 rows_of(&log_sum[head * n], n, 1, 1), rows_of(&out[first], n, d, s.width()),
+                 rows_of(&dout[first], n, d, s.width()));
     for (Index i = 0; i < n; ++i) {
       Bounded* row = &expected[(first_row + i) * s.qkv_width()];
       Bounded* key = row + s.width() + of_sequence / group * d;
@@ -341,8 +288,20 @@ inline std::vector<AttentionShape> tiled_shapes() {
 template <class Implementation, class T>
 void check_documents(const AttentionShape& s, Index slots = 1) {
   for (const DocumentRows& documents : document_cases(s.batch, s.sequence)) {
-    check_forward<Implementation, T>(s, slots, documents);
-    check_backward<Implementation, T>(s, slots, documents);
+    check_forward<Implementation, T>(s, slots, {documents});
+    check_backward<Implementation, T>(s, slots, {documents});
+  }
+}
+
+/// Checks dropout of weights, with one and with several documents a sequence.
+template <class Implementation, class T>
+void check_dropout(const AttentionShape& s, Index slots = 1) {
+  for (const double p : {0.1, 0.6}) {
+    for (const DocumentRows& documents :
+         {DocumentRows(), document_cases(s.batch, s.sequence).back()}) {
+      check_forward<Implementation, T>(s, slots, {documents, p});
+      check_backward<Implementation, T>(s, slots, {documents, p});
+    }
   }
 }
 

@@ -52,6 +52,20 @@ TYPED_TEST(Attention, SkipsTilesOfOtherDocuments) {
   check_skipping<Tiled<DeviceArithmetic>, TypeParam>(16);
 }
 
+TYPED_TEST(Attention, DropsWeights) {
+  for (const Index sequence : {1, 5, 64, 97, 129, 300}) {
+    for (const Index head_width : {1, 33})
+      check_dropout<Own, TypeParam>(make_shape(2, sequence, 2, head_width), 2);
+  }
+  check_dropout<Own, TypeParam>(make_shape(2, 97, 2, 6, 3), 4);
+}
+
+TYPED_TEST(Attention, TilesDropWeights) {
+  for (const Index sequence : {1, 17, 65, 130})
+    check_dropout<Tiled<DeviceArithmetic>, TypeParam>(make_shape(2, sequence, 2, 20));
+  check_dropout<Tiled<DeviceArithmetic>, TypeParam>(make_shape(1, 63, 1, 136, 3));
+}
+
 TYPED_TEST(Attention, TakesOwnKernelsByNameWithTheScratchOfTheThreads) {
   const AttentionProblem problem = problem_of<TypeParam>(make_shape(2, 33, 2, 16));
   const auto kind = AttentionKind::kzero;

@@ -11,7 +11,7 @@ deck::Model dropping_gpt2(double dropout) {
   deck::Model model;
   model.layers = 2, model.hidden = 15, model.heads = 3, model.sequence = 13;
   model.vocab = 101, model.feed_forward = 31;
-  model.dropout = dropout;
+  model.dropout = model.attention_dropout = dropout;
   return model;
 }
 

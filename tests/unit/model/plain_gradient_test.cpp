@@ -135,6 +135,13 @@ TEST_P(PlainGradient, AgreesWithDifferencesWithDropout) {
   compare(train);
 }
 
+TEST_P(PlainGradient, AgreesWithDifferencesWithDroppedWeights) {
+  deck::Train train;
+  train.seed = 12;
+  model.dropout = 0.2, model.attention_dropout = 0.4;
+  compare(train);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, PlainGradient,
                          testing::Values(Case{"untied", 1, 8, 2, 5, 11, 12, 3, false},
                                          Case{"tied", 1, 8, 2, 5, 11, 12, 3, true},

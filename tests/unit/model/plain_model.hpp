@@ -45,8 +45,9 @@ class PlainModel {
     for (Index i = 0; i < m_.layers; ++i) {
       const std::string at = "h." + std::to_string(i) + ".";
       const model::BlockDropout of_block = masks.block(i, training.sample);
-      Rows attended = linear(w, at + "attn.c_proj",
-                             attention(linear(w, at + "attn.c_attn", norm(w, at + "ln_1", x))));
+      Rows attended = linear(
+          w, at + "attn.c_proj",
+          attention(linear(w, at + "attn.c_attn", norm(w, at + "ln_1", x)), of_block.weights));
       drop(attended, of_block.attention);
       add(x, attended);
       Rows hidden = linear(w, at + "mlp.c_fc", norm(w, at + "ln_2", x));
@@ -81,12 +82,8 @@ class PlainModel {
   /// The factor on one element of a row of `width` elements.
   static double factor(const kernels::Dropout& dropout, Index row, Index column, Index width) {
     if (!dropout.is_on()) return 1;
-    using Drawn = kernels::DropoutRows;
-    const Drawn drawn(dropout, 0, width);
-    const Index in_group = column % Drawn::group;
-    const Philox4 words =
-        drawn.draw(row, column / Drawn::group, static_cast<int>(in_group % Drawn::lanes));
-    return as_double(drawn.apply(words.word[in_group / Drawn::lanes], 1));
+    const kernels::DropoutRows drawn(dropout, 0, width);
+    return as_double(drawn.apply(drawn.word(row, column), 1));
   }
 
   static void drop(Rows& x, const kernels::Dropout& dropout) {
@@ -132,7 +129,7 @@ class PlainModel {
     return y;
   }
 
-  Rows attention(const Rows& qkv) const {
+  Rows attention(const Rows& qkv, const kernels::Dropout& weights) const {
     const Index width = m_.hidden / m_.heads;
     Rows out(qkv.size(), std::vector<double>(m_.hidden, 0));
     for (Index h = 0; h < m_.heads; ++h) {
@@ -147,7 +144,10 @@ class PlainModel {
           total += p.back();
         }
         for (std::size_t s = 0; s <= t; ++s) {
-          for (Index d = 0; d < width; ++d) out[t][q + d] += p[s] / total * qkv[s][v + d];
+          const Index row = h * m_.sequence + static_cast<Index>(t);
+          const double weight =
+              p[s] / total * factor(weights, row, static_cast<Index>(s), m_.sequence);
+          for (Index d = 0; d < width; ++d) out[t][q + d] += weight * qkv[s][v + d];
         }
       }
     }

@@ -72,21 +72,21 @@ class AttentionInTurns : public AttentionBackend<T> {
     return shape_.batch * shape_.heads * shape_.sequence * 4;
   }
   void start(Vector<float> scratch) override { scratch_ = scratch; }
-  void forward(const Execution&, const HeadOperands<const T>& in, const Documents& documents,
+  void forward(const Execution&, const HeadOperands<const T>& in, const AttentionRows& rows,
                Matrix<T> out, Matrix<float> log_sum) const override {
-    with_mask(documents, shape_.sequence, [&](const auto& mask) {
+    with_mask(rows, shape_.sequence, [&](const auto& mask) {
       warp_attention_forward<Arithmetic, T>(shape_, detail::scale_of(shape_), in, mask,
                                             {out.data(), shape_.width()}, log_sum,
                                             InTurns<Arithmetic, T>());
     });
   }
-  void backward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+  void backward(const Execution& exec, const HeadOperands<const T>& in, const AttentionRows& rows,
                 Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                 const HeadOperands<T>& gradients) const override {
     const AttentionShape& s = shape_;
     const Matrix<float> delta(scratch_.data(), s.batch * s.heads, s.sequence);
     detail::sum_products<T>(exec, s, out, dout, delta);
-    with_mask(documents, s.sequence, [&](const auto& mask) {
+    with_mask(rows, s.sequence, [&](const auto& mask) {
       warp_attention_backward<Arithmetic, T>(
           BackwardArrays<T, std::decay_t<decltype(mask)>>{s,
                                                           detail::scale_of(s),
@@ -146,6 +146,15 @@ TYPED_TEST(TensorCoreAttention, StaysWithinDocuments) {
   check_documents<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 131, 1, 24, 2));
   check_skipping<InWarps<FourWarps>, TypeParam>(24);
   check_skipping<InWarps<FourWarps>, TypeParam>(72);
+}
+
+TYPED_TEST(TensorCoreAttention, DropsWeights) {
+  for (const AttentionShape& shape : {make_shape(2, 130, 1, 20), make_shape(1, 65, 1, 136, 3)})
+    check_dropout<TensorCores, TypeParam>(shape);
+  for (const Index sequence : {2, 65, 129, 193})
+    check_dropout<InWarps<FourWarps>, TypeParam>(make_shape(2, sequence, 1, 24));
+  check_dropout<InWarps<FourWarps>, TypeParam>(make_shape(2, 131, 1, 72, 2));
+  check_dropout<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 131, 1, 24, 2));
 }
 
 TYPED_TEST(TensorCoreAttention, LanesMatchThePlainLoop) {
