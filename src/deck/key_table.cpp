@@ -110,10 +110,11 @@ void add_train(std::vector<Key>& table) {
                          {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}},
                          "Storage of weights, activations and gradients; master weights and "
                          "moments are always fp32."));
-  table.push_back(real("train.z_loss", t, &Train::z_loss, from(0, 1), "",
-                       "Adds this times log(Z)^2 to the trained loss of each target, where Z is the "
-                       "denominator of its softmax (PaLM: 1e-4). Reported losses do not contain "
-                       "this term."));
+  table.push_back(
+      real("train.z_loss", t, &Train::z_loss, from(0, 1), "",
+           "Adds this times log(Z)^2 to the trained loss of each target, where Z is the "
+           "denominator of its softmax (PaLM: 1e-4). Reported losses do not contain "
+           "this term."));
   table.push_back(integer("train.seed", t, &Train::seed, from(0, largest_exact), "",
                           "Seed of the initial weights, the order of the data and dropout."));
   table.push_back(integer("train.validate_every", t, &Train::validate_every, from(0, most), "steps",

@@ -36,6 +36,16 @@ void StepSums::read(const tensor::Execution& exec) const {
   exec.fence("kzero::engine::step_sums_read");
 }
 
+double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all) {
+  const Index rounds = plan.rounds();
+  double sum = 0;
+  for (Index number = 0; number < plan.micro_batches(); ++number) {
+    const data::Turn turn = plan.turn(number);
+    sum += all[turn.rank * rounds + turn.round];
+  }
+  return sum;
+}
+
 #define KZERO_INSTANTIATE(T)                                                                       \
   template void StepSums::add_squares<T>(const tensor::Execution&, tensor::Vector<const T>, Index) \
       const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "data/sampler.hpp"
 #include "kernels/exact_sum.hpp"
 #include "memory/arenas.hpp"
 #include "tensor/view.hpp"
@@ -54,5 +55,9 @@ class StepSums {
   std::uint64_t *device_, *host_;  // equal in host builds
   kernels::ExactSum* part_;
 };
+
+/// Returns the sum of a plan's losses. `all` contains the losses of all rounds, rank after rank.
+/// They are added in micro-batch order.
+double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all);
 
 }  // namespace kzero::engine

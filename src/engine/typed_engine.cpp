@@ -235,19 +235,6 @@ std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, In
                                plan.first_sample(step, dealt_to, round));
 }
 
-/// Returns the sum of a plan's losses. `all` contains the losses of all rounds, rank after rank.
-/// They are added in micro-batch order.
-template <class T>
-double TypedEngine<T>::sum_of_losses(const data::BatchPlan& plan, std::span<const double> all) {
-  const Index rounds = plan.rounds();
-  double sum = 0;
-  for (Index number = 0; number < plan.micro_batches(); ++number) {
-    const data::Turn turn = plan.turn(number);
-    sum += all[turn.rank * rounds + turn.round];
-  }
-  return sum;
-}
-
 /// Waits for this rank's sums of a step, then adds the sums of all ranks in one control message. A
 /// loss's word is zero on all ranks except one. After it no rank reads parameters until the update
 /// is finished, so ranks that share them may write.

@@ -52,7 +52,6 @@ class TypedEngine : public Engine {
 
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
                                    Index dealt_to, const data::BatchSource& samples);
-  static double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all);
   Index targets(Index first_sample, Index count, const data::BatchSource& samples) const;
   StepResult empty_step(StepResult result);
   Totals read_totals();
