@@ -25,7 +25,7 @@ struct SampleArrays {
         begin(inputs.size()),
         end(inputs.size()) {
     samples.batch(sample, 1, inputs.data(), targets.data());
-    samples.documents(sample, 1, begin.data(), end.data());
+    samples.documents(sample, 1, inputs.data(), begin.data(), end.data());
   }
 
   /// Returns whether the token at a position is a target: the position before predicts it.
@@ -65,7 +65,7 @@ std::string text_of(const SampleArrays& sample, Index begin, Index end,
 }  // namespace
 
 std::string sample_text(const deck::Config& config, const data::Dataset& dataset, Index sample) {
-  KZERO_REQUIRE(deck::has_documents(config.data), ExitCode::usage,
+  KZERO_REQUIRE(config.data.format == deck::DataFormat::documents, ExitCode::usage,
                 "--sample shows documents, but data.format is \"{}\"; set \"documents\"",
                 name_of(config.data.format));
   const data::Blend& training = *dataset.training;

@@ -25,13 +25,12 @@ class BatchSource {
   /// Throws Error(files).
   virtual void batch(Index first_sample, Index count, Token* inputs, Token* targets) const = 0;
 
-  /// Returns whether samples hold documents. Otherwise each sample is one, and every position has a
-  /// target.
+  /// Returns whether samples hold documents. Otherwise each sample is one.
   virtual bool has_documents() const { return false; }
 
   /// Writes the document of each position, [begin, end) in its sample: begin [count, T] and end
-  /// [count, T]. Reads no file. Only with documents.
-  virtual void documents(Index first_sample, Index count, std::int32_t* begin,
+  /// [count, T]. `inputs` [count, T] are those of batch(). Reads no file. Only with documents.
+  virtual void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                          std::int32_t* end) const;
 
   /// Returns the number of targets of samples [first_sample, first_sample + count), or nullopt if
@@ -39,8 +38,8 @@ class BatchSource {
   virtual std::optional<Index> targets(Index first_sample, Index count) const;
 };
 
-inline void BatchSource::documents(Index /*first_sample*/, Index /*count*/, std::int32_t* /*begin*/,
-                                   std::int32_t* /*end*/) const {}
+inline void BatchSource::documents(Index /*first_sample*/, Index /*count*/, const Token* /*inputs*/,
+                                   std::int32_t* /*begin*/, std::int32_t* /*end*/) const {}
 
 inline std::optional<Index> BatchSource::targets(Index /*first_sample*/, Index /*count*/) const {
   return std::nullopt;
@@ -60,11 +59,11 @@ class EpochSource : public BatchSource {
   virtual Index windows() const = 0;   // samples in the first epoch
   virtual Index sequence() const = 0;  // tokens of a sample
 
-  /// The numbers of a sample's documents in the source's files, in order; empty without documents.
+  /// The numbers of a sample's documents in files of documents, in order; empty for streams.
   /// Valid until the next call.
   virtual std::span<const std::uint32_t> documents_of(Index /*sample*/) const { return {}; }
 
-  /// Of the first epoch; empty without documents.
+  /// Of the first epoch; empty for streams.
   virtual Fullness fullness() const { return {}; }
 
   /// A digest of everything that determines which part of the files a sample reads.

@@ -43,20 +43,22 @@ void Blend::batch(Index first_sample, Index count, Token* inputs, Token* targets
   }
 }
 
-void Blend::documents(Index first_sample, Index count, std::int32_t* begin,
+void Blend::documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                       std::int32_t* end) const {
   for (Index i = 0; i < count; ++i) {
     const BlendOrder::Place place = order_(first_sample + i);
-    source(place.source).documents(place.sample, 1, begin + i * sequence_, end + i * sequence_);
+    const Index at = i * sequence_;
+    source(place.source).documents(place.sample, 1, inputs + at, begin + at, end + at);
   }
 }
 
 std::optional<Index> Blend::targets(Index first_sample, Index count) const {
-  if (!has_documents()) return std::nullopt;
   Index sum = 0;
   for (Index i = 0; i < count; ++i) {
     const BlendOrder::Place place = order_(first_sample + i);
-    sum += *source(place.source).targets(place.sample, 1);
+    const std::optional<Index> targets = source(place.source).targets(place.sample, 1);
+    if (!targets) return std::nullopt;  // and of no sample, as sources have one format
+    sum += *targets;
   }
   return sum;
 }

@@ -35,7 +35,7 @@ class Blend : public BatchSource {
 
   void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;
   bool has_documents() const override { return source(0).has_documents(); }
-  void documents(Index first_sample, Index count, std::int32_t* begin,
+  void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                  std::int32_t* end) const override;
   std::optional<Index> targets(Index first_sample, Index count) const override;
 

@@ -23,7 +23,7 @@ Index validation_parts(const SourceFiles& files, double fraction, const std::str
                 "data.validation_fraction = {}: {} hold only {} {}, "
                 "which cannot be divided; give more data or set validation_files",
                 fraction, name, parts,
-                files.has_documents() ? "document" : "sample of model.sequence + 1 tokens");
+                files.has_document_files() ? "document" : "sample of model.sequence + 1 tokens");
   const auto share = static_cast<Index>(std::llround(static_cast<double>(parts) * fraction));
   return std::clamp<Index>(share, 1, parts - 1);
 }
@@ -95,7 +95,7 @@ Index micro_batches_of(const deck::Evaluation& table, const std::string& key,
                 "{}: the files hold {} sequence{} of {}, fewer than "
                 "train.micro_batch = {}; give more data",
                 key, windows, windows == 1 ? "" : "s",
-                samples.has_documents() ? "documents" : "model.sequence + 1 tokens", micro);
+                samples.targets(0, 1) ? "documents" : "model.sequence + 1 tokens", micro);
   return windows / micro;
 }
 
@@ -111,7 +111,7 @@ void open_evaluation(const deck::Evaluation& table, const std::string& key,
                      const deck::Config& config, ProblemList& problems, Dataset& dataset) {
   const deck::Model& model = config.model;
   const SourceFiles source(table.files, TokenEncoding(table.format, table.token_bytes),
-                           model.sequence, model.vocab, problems);
+                           model.sequence, model.vocab, config.data.end_token, problems);
   if (!problems.empty()) return;  // the tokens of bad files cannot be counted
   problems.collect(key, [&] {
     source.require_samples(key);
@@ -144,7 +144,7 @@ Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::u
   Dataset result;
   const auto open = [&](const std::vector<std::string>& patterns) {
     return SourceFiles(patterns, TokenEncoding(deck.format, deck.token_bytes), sequence, vocab,
-                       problems);
+                       deck.end_token, problems);
   };
   const std::vector<SourceTable> tables = sources_of(deck);
   std::vector<SourceFiles> sources;

@@ -76,8 +76,8 @@ void PackedDocuments::batch(Index first_sample, Index count, Token* inputs, Toke
   }
 }
 
-void PackedDocuments::documents(Index first_sample, Index count, std::int32_t* begin,
-                                std::int32_t* end) const {
+void PackedDocuments::documents(Index first_sample, Index count, const Token* /*inputs*/,
+                                std::int32_t* begin, std::int32_t* end) const {
   for (Index i = 0; i < count; ++i, begin += sequence_, end += sequence_) {
     std::int32_t at = 0;
     for (const std::uint32_t document : documents_of(first_sample + i)) {

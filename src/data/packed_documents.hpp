@@ -33,7 +33,7 @@ class PackedDocuments : public EpochSource {
   std::uint64_t digest() const override;
   void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;
   bool has_documents() const override { return true; }
-  void documents(Index first_sample, Index count, std::int32_t* begin,
+  void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                  std::int32_t* end) const override;
   std::optional<Index> targets(Index first_sample, Index count) const override;
 

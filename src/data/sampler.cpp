@@ -1,8 +1,8 @@
 #include "data/sampler.hpp"
 
 #include <algorithm>
-#include <array>
 #include <span>
+#include <vector>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
@@ -15,13 +15,15 @@ Index count_windows(const TokenStream& stream, Index sequence) {
 }
 
 Sampler::Sampler(std::shared_ptr<const TokenStream> stream, Index sequence, Index first_window,
-                 Index windows, deck::DataOrder order, std::uint64_t seed)
+                 Index windows, deck::DataOrder order, std::uint64_t seed,
+                 std::optional<Token> end_token)
     : stream_(std::move(stream)),
       sequence_(sequence),
       first_window_(first_window),
       windows_(windows),
       order_(order),
-      seed_(seed) {
+      seed_(seed),
+      end_token_(end_token) {
   KZERO_EXPECT(windows > 0 && first_window + windows <= count_windows(*stream_, sequence));
 }
 
@@ -40,11 +42,24 @@ void Sampler::batch(Index first_sample, Index count, Token* inputs, Token* targe
   }
 }
 
+void Sampler::documents(Index /*first_sample*/, Index count, const Token* inputs,
+                        std::int32_t* begin, std::int32_t* end) const {
+  for (Index i = 0; i < count; ++i, inputs += sequence_, begin += sequence_, end += sequence_) {
+    for (Index first = 0, after = 0; first < sequence_; first = after) {
+      const Token* const last = std::find(inputs + first, inputs + sequence_, *end_token_);
+      after = std::min(last - inputs + 1, sequence_);
+      std::fill(begin + first, begin + after, static_cast<std::int32_t>(first));
+      std::fill(end + first, end + after, static_cast<std::int32_t>(after));
+    }
+  }
+}
+
 std::uint64_t Sampler::digest() const {
   const bool shuffled = order_ == deck::DataOrder::shuffled;
-  const std::array<std::uint64_t, 5> parts{
+  std::vector<std::uint64_t> parts{
       static_cast<std::uint64_t>(sequence_), static_cast<std::uint64_t>(first_window_),
       static_cast<std::uint64_t>(windows_), shuffled ? 1U : 0U, shuffled ? seed_ : 0};
+  if (end_token_) parts.push_back(static_cast<std::uint64_t>(*end_token_));
   return checksum(std::as_bytes(std::span(parts)));
 }
 

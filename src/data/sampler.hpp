@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/node_shape.hpp"
 #include "base/types.hpp"
@@ -65,11 +66,14 @@ struct BatchPlan {
 /// The number of windows of T + 1 tokens in a stream.
 Index count_windows(const TokenStream& stream, Index sequence);
 
-/// Consecutive windows of a stream, in sequential or shuffled order, repeated without end.
+/// Consecutive windows of a stream, in sequential or shuffled order, repeated without end. With an
+/// end token, each position after one begins a document; every position still has a target, that of
+/// an end token included.
 class Sampler : public EpochSource {
  public:
   Sampler(std::shared_ptr<const TokenStream> stream, Index sequence, Index first_window,
-          Index windows, deck::DataOrder order, std::uint64_t seed);
+          Index windows, deck::DataOrder order, std::uint64_t seed,
+          std::optional<Token> end_token = {});
 
   Index windows() const override { return windows_; }
   Index sequence() const override { return sequence_; }
@@ -82,6 +86,9 @@ class Sampler : public EpochSource {
   Index window(Index sample) const;
 
   void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;
+  bool has_documents() const override { return end_token_.has_value(); }
+  void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
+                 std::int32_t* end) const override;
 
  private:
   std::shared_ptr<const TokenStream> stream_;
@@ -90,6 +97,7 @@ class Sampler : public EpochSource {
   Index windows_;
   deck::DataOrder order_;
   std::uint64_t seed_;
+  std::optional<Token> end_token_;
 };
 
 }  // namespace kzero::data

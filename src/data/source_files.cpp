@@ -5,8 +5,8 @@
 namespace kzero::data {
 
 SourceFiles::SourceFiles(const std::vector<std::string>& patterns, TokenEncoding encoding,
-                         Index sequence, Index vocab, ProblemList& problems)
-    : sequence_(sequence) {
+                         Index sequence, Index vocab, Index end_token, ProblemList& problems)
+    : sequence_(sequence), end_token_(end_token) {
   if (encoding.format == deck::DataFormat::documents) {
     documents_ = std::make_shared<DocumentFiles>(patterns, sequence, vocab, problems);
   } else {
@@ -28,7 +28,9 @@ std::unique_ptr<const EpochSource> SourceFiles::samples(Index first, Index count
                                                         std::uint64_t seed) const {
   if (documents_)
     return std::make_unique<PackedDocuments>(documents_, sequence_, first, count, order, seed);
-  return std::make_unique<Sampler>(stream_, sequence_, first, count, order, seed);
+  const auto end_token =
+      end_token_ < 0 ? std::nullopt : std::optional(static_cast<Token>(end_token_));
+  return std::make_unique<Sampler>(stream_, sequence_, first, count, order, seed, end_token);
 }
 
 void SourceFiles::require_samples(const std::string& key) const {

@@ -16,12 +16,13 @@ namespace kzero::data {
 
 class SourceFiles {
  public:
-  /// Opens the files for sequences of `sequence` tokens below `vocab`. Adds faults to `problems`.
+  /// Opens the files for sequences of `sequence` tokens below `vocab`, with documents in streams
+  /// that end with `end_token`; -1: without. Adds faults to `problems`.
   SourceFiles(const std::vector<std::string>& patterns, TokenEncoding encoding, Index sequence,
-              Index vocab, ProblemList& problems);
+              Index vocab, Index end_token, ProblemList& problems);
 
   std::shared_ptr<const DataFiles> files() const;
-  bool has_documents() const { return documents_ != nullptr; }
+  bool has_document_files() const { return documents_ != nullptr; }
 
   /// The number of windows, or of documents.
   Index parts() const;
@@ -34,7 +35,7 @@ class SourceFiles {
   void require_samples(const std::string& key) const;
 
  private:
-  Index sequence_;
+  Index sequence_, end_token_;
   std::shared_ptr<const TokenStream> stream_;  // null for documents
   std::shared_ptr<const DocumentFiles> documents_;
 };

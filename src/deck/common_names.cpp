@@ -65,6 +65,7 @@ constexpr Names common_names[] = {
     {"optimizer.clip", "grad_clip clip_grad max_grad_norm gradient_clipping"},
     {"optimizer.loss_scale", "initial_loss_scale initial_scale_power"},
     {"data.files", "dataset data_dir data_path train_files train_data"},
+    {"data.end_token", "eos_token_id eod_token reset_attention_mask reset_position_ids"},
     {"data.validation_files", "val_files val_data"},
     {"data.validation_fraction", "val_split"},
     {"checkpoint.folder", "out_dir output_dir save_dir"},

@@ -248,13 +248,16 @@ struct Data {
   std::vector<BlendSource> blend;  // instead of files
   DataFormat format = DataFormat::bytes;
   Index token_bytes = 2;  // raw: of a token
+  Index end_token = -1;   // ends a document of a stream; -1: sequences are not divided
   DataOrder order = DataOrder::shuffled;
   std::vector<std::string> validation_files;  // paths or globs; empty: validation_fraction of files
   double validation_fraction = 0.0;           // the last part of the training tokens
 };
 
 /// Returns whether a run's sequences hold several documents, with or without targets.
-constexpr bool has_documents(const Data& data) { return data.format == DataFormat::documents; }
+constexpr bool has_documents(const Data& data) {
+  return data.format == DataFormat::documents || data.end_token >= 0;
+}
 
 /// A table of [[evaluate]]: data on which the loss is computed in addition to validation.
 struct Evaluation {

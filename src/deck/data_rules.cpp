@@ -47,6 +47,14 @@ class DataRules {
   void check_formats() {
     check_vocab("data.format", data_.format);
     check_token_bytes("data.token_bytes", data_.token_bytes);
+    refuse_if(data_.end_token >= config_.model.vocab, {"data.end_token", "model.vocab"},
+              fmt::format("data.end_token must be below model.vocab = {}, found {}",
+                          config_.model.vocab, data_.end_token));
+    refuse_if(
+        data_.end_token >= 0 && data_.format == DataFormat::documents,
+        {"data.end_token", "data.format"},
+        "data.end_token has no effect with data.format = \"documents\", whose files say where "
+        "documents end; remove it");
   }
 
   void check_training() {
@@ -129,7 +137,7 @@ class DataRules {
       check_table(path, table.files, table.name);
       if (table.format == DataFormat::automatic) table.format = data_.format;
       check_vocab(path + ".format", table.format);
-      refuse_if(table.format == DataFormat::documents && !has_documents(data_),
+      refuse_if(table.format == DataFormat::documents && data_.format != DataFormat::documents,
                 {path + ".format", path, "data.format"},
                 fmt::format("{}.format = \"documents\" needs data.format = \"documents\", found "
                             "\"{}\"",

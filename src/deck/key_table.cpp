@@ -215,6 +215,9 @@ void add_data(std::vector<Key>& table) {
   token_bytes.depends_on = "data.format";
   token_bytes.uses.push_back({"raw"});
   table.push_back(std::move(token_bytes));
+  table.push_back(integer("data.end_token", t, &Data::end_token, from(-1, most), "",
+                          "Token that ends a document in a stream. Attention and positions begin "
+                          "anew after it; -1: they do not."));
   table.push_back(choice("data.order", t, &Data::order,
                          {{"shuffled", DataOrder::shuffled}, {"sequential", DataOrder::sequential}},
                          "Order in which an epoch visits the sequences, or packs the documents."));

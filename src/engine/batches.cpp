@@ -88,7 +88,7 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
   samples.batch(first_sample, batch_, host.inputs, host.targets);
   if (samples.has_documents()) {
     KZERO_EXPECT(host.document_begin != nullptr || rows_ == 0);
-    samples.documents(first_sample, batch_, host.document_begin, host.document_end);
+    samples.documents(first_sample, batch_, host.inputs, host.document_begin, host.document_end);
   }
   group_by_token(host);
   if (host.data != device_.data) {

@@ -40,9 +40,9 @@ Index sequences_of(const data::EvaluationSet& set, const deck::Config& config) {
   return set.micro_batches * std::max<Index>(1, config.train.micro_batch);
 }
 
-/// Adds up how full the sequences of all sources are.
+/// Adds up how full the sequences of all sources are, if they are packed.
 std::optional<metrics::PackingSummary> packing_of(const data::Blend& training) {
-  if (!training.has_documents()) return std::nullopt;
+  if (!training.targets(0, 1)) return std::nullopt;
   metrics::PackingSummary sum;
   for (Index i = 0; i < training.source_count(); ++i) {
     const data::Fullness part = training.source(i).fullness();

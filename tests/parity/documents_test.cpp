@@ -54,7 +54,9 @@ TEST_P(Documents, DoNotShowTheNumberOfRanks) {
   const SharedFolder files(world);
   deck::Config config = documents_deck(files.path(), GetParam());
   world.barrier();
-  for (deck::Config tried : {config, as_llama(config, 1)}) {
+  deck::Config stream = small_deck(GetParam());
+  stream.data.end_token = 7;
+  for (deck::Config tried : {config, as_llama(config, 1), stream}) {
     tried.train.global_batch = 12;
     for (const Index micro_batch : {1, 2}) {
       tried.train.micro_batch = micro_batch;
@@ -97,6 +99,14 @@ TEST_P(Documents, DoNotShowRecomputationInATensorGroup) {
       expect_same(train_outcome(tried, world), expected, "full");
     }
   }
+}
+
+TEST(Documents, InAStreamChangeWhatIsLearned) {
+  const grid::Group world = first_ranks(launch_ranks());
+  deck::Config config = small_deck();
+  const Outcome whole = train_outcome(config, world);
+  config.data.end_token = 7;
+  EXPECT_FALSE(same_bits(train_outcome(config, world).numbers, whole.numbers));
 }
 
 TEST(Documents, RanksHaveDifferentNumbersOfTargets) {

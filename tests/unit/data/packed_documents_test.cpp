@@ -131,7 +131,7 @@ class Packed : public TokenFiles {
     Sample s{std::vector<Token>(size, 77), std::vector<Token>(size, 77),
              std::vector<std::int32_t>(size, 77), std::vector<std::int32_t>(size, 77)};
     samples.batch(first, count, s.inputs.data(), s.targets.data());
-    samples.documents(first, count, s.begin.data(), s.end.data());
+    samples.documents(first, count, s.inputs.data(), s.begin.data(), s.end.data());
     s.count = samples.targets(first, count).value_or(-1);
     return s;
   }

@@ -165,6 +165,34 @@ TEST_F(Samples, WindowsShareOneTokenAndTheRestIsLeftOut) {
   }
 }
 
+TEST_F(Samples, AnEndTokenDividesAWindow) {
+  deck::Data settings = deck(13, deck::DataOrder::sequential);
+  const std::uint64_t undivided = open_dataset(settings, 4, 256, 1).training_digest();
+  settings.end_token = 5;
+  const Dataset data = open_dataset(settings, 4, 256, 1);
+  EXPECT_NE(data.training_digest(), undivided);
+  ASSERT_TRUE(data.training->has_documents());
+  EXPECT_EQ(data.training->targets(0, 3), std::nullopt) << "every position has one";
+  std::vector<Token> inputs(12), targets(12);
+  std::vector<std::int32_t> begin(12), end(12);
+  data.training->batch(0, 3, inputs.data(), targets.data());
+  data.training->documents(0, 3, inputs.data(), begin.data(), end.data());
+  EXPECT_EQ(inputs[5], 5);
+  EXPECT_EQ(begin, (std::vector<std::int32_t>{0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0}));
+  EXPECT_EQ(end, (std::vector<std::int32_t>{4, 4, 4, 4, 2, 2, 4, 4, 4, 4, 4, 4}));
+}
+
+TEST_F(Samples, AnEndTokenAtAWindowsEndBeginsNoDocument) {
+  deck::Data settings = deck(13, deck::DataOrder::sequential);
+  settings.end_token = 7;
+  const Dataset data = open_dataset(settings, 4, 256, 1);
+  const std::vector<Token> inputs{4, 5, 6, 7, 7, 7, 6, 6};
+  std::vector<std::int32_t> begin(8), end(8);
+  data.training->documents(1, 2, inputs.data(), begin.data(), end.data());
+  EXPECT_EQ(begin, (std::vector<std::int32_t>{0, 0, 0, 0, 0, 1, 2, 2}));
+  EXPECT_EQ(end, (std::vector<std::int32_t>{4, 4, 4, 4, 1, 2, 4, 4}));
+}
+
 TEST_F(Samples, AWindowNeedsItsLastTarget) {
   EXPECT_EQ(open_dataset(deck(12, deck::DataOrder::sequential), 4, 256, 1).training->windows(), 2);
   EXPECT_EQ(open_dataset(deck(16, deck::DataOrder::sequential), 4, 256, 1).training->windows(), 3);

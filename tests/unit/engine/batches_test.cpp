@@ -69,7 +69,7 @@ TEST(Batches, HoldDocumentsIfThereIsRoom) {
   std::vector<std::int32_t> begin(rows), end(rows);
   std::vector<Token> inputs(rows), targets(rows);
   dataset.training->batch(1, 3, inputs.data(), targets.data());
-  dataset.training->documents(1, 3, begin.data(), end.data());
+  dataset.training->documents(1, 3, inputs.data(), begin.data(), end.data());
   const auto is_equal = [](const auto& found, const auto& expected) {
     for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[i], expected[i]) << i;
   };
