@@ -19,6 +19,26 @@ SpanName region_name(const Channel& channel) {
                   name_of(channel.purpose));
 }
 
+/// What each of `ranks` ranks is sent, and what it sends.
+struct Messages {
+  std::vector<ConstSpan> send;
+  std::vector<Span> arriving;
+};
+
+/// Messages with some ranks: `mine` to each, and receive[i] from rank peer_at(i).
+template <class PeerAt>
+Messages messages_with(Index ranks, const ConstSpan& mine, const std::vector<Span>& receive,
+                       const PeerAt& peer_at) {
+  const auto count = static_cast<std::size_t>(ranks);
+  Messages messages{std::vector<ConstSpan>(count), std::vector<Span>(count)};
+  for (Index i = 0; i < std::ssize(receive); ++i) {
+    const Index peer = peer_at(i);
+    messages.send[peer] = mine;
+    messages.arriving[peer] = receive[i];
+  }
+  return messages;
+}
+
 }  // namespace
 
 Request Communicator::begin_all_to_all(const Execution& stream, std::vector<ConstSpan> send,
@@ -142,14 +162,7 @@ template <class PeerAt>
 Request Communicator::gather_from(const Execution& stream, const ConstSpan& mine,
                                   const std::vector<Span>& receive, const Channel& channel,
                                   const PeerAt& peer_at) {
-  const auto ranks = static_cast<std::size_t>(size());
-  std::vector<ConstSpan> send(ranks);
-  std::vector<Span> arriving(ranks);
-  for (Index i = 0; i < std::ssize(receive); ++i) {
-    const Index peer = peer_at(i);
-    send[peer] = mine;
-    arriving[peer] = receive[i];
-  }
+  auto [send, arriving] = messages_with(size(), mine, receive, peer_at);
   return begin(stream, std::move(send), std::move(arriving), channel);
 }
 
@@ -161,13 +174,9 @@ Request Communicator::begin_gather_for_node(const Execution& stream, ConstSpan m
   const Index messages = shape.nodes - 1, node = shape.node_of(rank());
   traffic_.add(channel, messages * mine.elements, messages * mine.bytes(), true);
   const runtime::ProfileRegion region([&] { return region_name(channel); });
-  std::vector<ConstSpan> send(static_cast<std::size_t>(size()));
-  std::vector<Span> arriving(static_cast<std::size_t>(size()));
-  for (Index other = 0; other < shape.nodes; ++other) {
-    const Index peer = shape.rank_at(shape.place_of(rank()), other);
-    send[peer] = mine;
-    arriving[peer] = receive[other];
-  }
+  const auto [send, arriving] = messages_with(
+      size(), mine, receive,
+      [&, place = shape.place_of(rank())](Index other) { return shape.rank_at(place, other); });
   return begin_for_node(stream, mine, receive[node], send, arriving, channel);
 }
 
