@@ -9,17 +9,14 @@
 #include "base/printable.hpp"
 #include "checkpoint/inspect.hpp"
 #include "comm/failure.hpp"
-#include "comm/placement.hpp"
 #include "convert/architecture.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
-#include "grid/nodes.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
 #include "model/definition.hpp"
 #include "run/data_report.hpp"
 #include "run/trainer.hpp"
-#include "runtime/host_name.hpp"
 
 namespace kzero::app {
 
@@ -36,12 +33,6 @@ run::RunRequest request_of(const DeckArguments& arguments, const deck::Config& c
     return check_files(resolved, session, ranks);
   };
   return request;
-}
-
-/// Collective over all ranks of the session.
-deck::Placement placement_of(const deck::Config& config, const runtime::Session& session) {
-  const grid::Group world = grid::world_group();
-  return comm::find_placement(world, grid::Nodes(world, runtime::host_name()), session, config);
 }
 
 }  // namespace

@@ -6,17 +6,15 @@
 #include <iostream>
 
 #include "app/inference_command.hpp"
+#include "app/launch.hpp"
 #include "app/mistakes.hpp"
 #include "base/printable.hpp"
-#include "comm/placement.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "grid/agreement.hpp"
-#include "grid/nodes.hpp"
 #include "infer/evaluation.hpp"
 #include "infer/input_file.hpp"
 #include "infer/token_bytes.hpp"
 #include "runtime/agreement_pace.hpp"
-#include "runtime/host_name.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
@@ -72,8 +70,7 @@ class Evaluation {
 
   /// Collective over the launch.
   infer::Source placed(infer::Source source) const {
-    const grid::Nodes nodes(world_, runtime::host_name());
-    source.config.placement = comm::find_placement(world_, nodes, session_, source.config);
+    source.config.placement = placement_of(source.config, session_);
     return source;
   }
 

@@ -4,12 +4,15 @@
 
 #include "base/checksum.hpp"
 #include "base/printable.hpp"
+#include "comm/placement.hpp"
 #include "convert/architecture.hpp"
 #include "deck/reader.hpp"
 #include "deck/schema.hpp"
 #include "deck/writer.hpp"
 #include "grid/agreement.hpp"
+#include "grid/nodes.hpp"
 #include "model/definition.hpp"
+#include "runtime/host_name.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/threads.hpp"
 
@@ -125,6 +128,11 @@ deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
   grid::collectively(world, [&] { runtime::require_startable(config.run.threads); });
   require_same(world, arguments.file, config);
   return config;
+}
+
+deck::Placement placement_of(const deck::Config& config, const runtime::Session& session) {
+  const grid::Group world = grid::world_group();
+  return comm::find_placement(world, grid::Nodes(world, runtime::host_name()), session, config);
 }
 
 }  // namespace kzero::app

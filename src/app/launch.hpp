@@ -6,6 +6,7 @@
 #include "deck/config.hpp"
 #include "deck/rules.hpp"
 #include "grid/group.hpp"
+#include "runtime/session.hpp"
 
 namespace kzero::app {
 
@@ -20,5 +21,8 @@ void check_launch(const grid::Group& world);
 /// because they were started with different overrides or decks. Collective over `world`.
 deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
                        deck::Purpose purpose);
+
+/// Where the ranks of the session's launch run. Collective over them.
+deck::Placement placement_of(const deck::Config& config, const runtime::Session& session);
 
 }  // namespace kzero::app
