@@ -260,40 +260,35 @@ std::string failure_of(const AttentionShape& s) {
   return "none";
 }
 
-TYPED_TEST(CudnnAttention, LeavesDocumentsToOwnKernels) {
-  AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
-  problem.documents = true;
+/// "auto" leaves the problem to kzero's kernels for this reason, and "cudnn" is refused for it.
+template <class T>
+void expect_left_to_own_kernels(const AttentionProblem& problem, const std::string& reason) {
   memory::Arenas measured;
-  const auto chosen = choose_attention<TypeParam>(measured, problem, AttentionKind::automatic, 1);
-  EXPECT_EQ(chosen.refusal, "cuDNN's attention is for sequences of one document");
+  const auto chosen = choose_attention<T>(measured, problem, AttentionKind::automatic, 1);
+  EXPECT_EQ(chosen.refusal, reason);
   memory::Arenas again;
   try {
-    static_cast<void>(choose_attention<TypeParam>(again, problem, AttentionKind::cudnn, 1));
+    static_cast<void>(choose_attention<T>(again, problem, AttentionKind::cudnn, 1));
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_STREQ(error.what(),
-                 "run.attention = \"cudnn\": cuDNN's attention is for sequences of one document; "
-                 "\"auto\" takes kzero's kernels then");
+    EXPECT_EQ(error.what(),
+              "run.attention = \"cudnn\": " + reason + "; \"auto\" takes kzero's kernels then");
   }
+}
+
+TYPED_TEST(CudnnAttention, LeavesDocumentsToOwnKernels) {
+  AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
+  problem.documents = true;
+  expect_left_to_own_kernels<TypeParam>(problem,
+                                        "cuDNN's attention is for sequences of one document");
 }
 
 TYPED_TEST(CudnnAttention, LeavesDropoutToOwnKernels) {
   AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
   problem.dropout = true;
-  memory::Arenas measured;
-  const auto chosen = choose_attention<TypeParam>(measured, problem, AttentionKind::automatic, 1);
-  EXPECT_EQ(chosen.refusal, "cuDNN's attention has other dropout masks than kzero's");
-  memory::Arenas again;
-  try {
-    static_cast<void>(choose_attention<TypeParam>(again, problem, AttentionKind::cudnn, 1));
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_STREQ(error.what(),
-                 "run.attention = \"cudnn\": cuDNN's attention has other dropout masks than "
-                 "kzero's; \"auto\" takes kzero's kernels then");
-  }
+  expect_left_to_own_kernels<TypeParam>(problem,
+                                        "cuDNN's attention has other dropout masks than kzero's");
 }
 
 TYPED_TEST(CudnnAttention, IsAnErrorWhereItIsDemandedAndCannot) {

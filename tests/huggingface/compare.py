@@ -85,20 +85,28 @@ def one_step(model, tokens):
     return loss.item()
 
 
+def train(arguments, folder, text):
+    """The records of the steps of a deck, whose run.metrics is metrics.jsonl in the folder."""
+    deck = folder / "deck.toml"
+    deck.write_text(text)
+    command = ["mpiexec", "-n", str(arguments.ranks), arguments.kzero, "train", deck]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    records = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [r for r in records if r["event"] == "step"]
+
+
 def kzero_step(arguments, initial, tokens, folder):
     """Runs one step from the weights; returns its loss, and leaves a checkpoint in the folder."""
-    deck = folder / "deck.toml"
-    deck.write_text(
+    (step,) = train(
+        arguments,
+        folder,
         f'[model]\nconfig = "{initial}"\ninitial = "{initial}"\nsequence = {LENGTH}\n'
         f'[train]\nsteps = 1\nglobal_batch = {BATCH}\n'
         f'[optimizer]\nlr = {RATE}\nschedule = "constant"\n'
         f'[data]\nfiles = ["{tokens}"]\nformat = "llmc"\norder = "sequential"\n'
-        f'[checkpoint]\nfolder = "{folder}/checkpoints"\n[run]\nmetrics = "{folder}/metrics.jsonl"\n'
+        f'[checkpoint]\nfolder = "{folder}/checkpoints"\n[run]\nmetrics = "{folder}/metrics.jsonl"\n',
     )
-    command = ["mpiexec", "-n", str(arguments.ranks), arguments.kzero, "train", deck]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return next(r["loss"] for r in records if r["event"] == "step")
+    return step["loss"]
 
 
 def write_tokens(path, tokens):

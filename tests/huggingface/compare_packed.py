@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kzero beside transformers and TRL on packed documents: eight steps of AdamW.
+"""Compares eight steps of AdamW on packed documents with transformers and TRL.
 
     VENV/bin/python compare_packed.py --kzero build/release/kzero [--families gpt2 llama ...] [--ranks 2]
 
@@ -9,11 +9,9 @@ and TRL's collator makes one row of each batch. Compared: losses, gradient norms
 """
 
 import argparse
-import json
 import pathlib
 import random
 import struct
-import subprocess
 import sys
 import tempfile
 
@@ -21,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "input"))
 
 import torch
 import transformers as hf
-from compare import BATCH, LENGTH, RATE, models
+from compare import BATCH, LENGTH, RATE, models, train
 from prepare_document_file import HEADER_BYTES, MAGIC, TARGET, VERSION
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
@@ -49,18 +47,16 @@ def write(path, documents):
 
 
 def kzero_steps(arguments, initial, documents, folder):
-    deck = folder / "deck.toml"
-    deck.write_text(
+    steps = train(
+        arguments,
+        folder,
         f'[model]\nconfig = "{initial}"\ninitial = "{initial}"\nsequence = {LENGTH}\n'
         f"[train]\nsteps = {STEPS}\nglobal_batch = {BATCH}\nmicro_batch = 1\n"
         f'[optimizer]\nlr = {RATE}\nschedule = "constant"\nweight_decay = 0.0\n'
         f'[data]\nfiles = ["{documents}"]\nformat = "documents"\norder = "sequential"\n'
-        f'[run]\nmetrics = "{folder}/metrics.jsonl"\n'
+        f'[run]\nmetrics = "{folder}/metrics.jsonl"\n',
     )
-    command = ["mpiexec", "-n", str(arguments.ranks), arguments.kzero, "train", deck]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [(r["loss"], r["grad_norm"], r["targets"]) for r in records if r["event"] == "step"]
+    return [(r["loss"], r["grad_norm"], r["targets"]) for r in steps]
 
 
 def their_steps(model, rows):

@@ -37,16 +37,6 @@ deck::Config documents_deck(const std::filesystem::path& folder, Dtype precision
   return config;
 }
 
-std::optional<FullResult> documents_result_on(const deck::Config& config, int ranks,
-                                              Index steps = 4) {
-  const grid::Group group = first_ranks(ranks);
-  if (!is_among_first(ranks)) return std::nullopt;
-  Training training(config, group);
-  FullResult result = full_result(training, group, steps);
-  expect_planned_bytes(training, "documents");
-  return result;
-}
-
 class Documents : public testing::TestWithParam<Dtype> {};
 
 TEST_P(Documents, DoNotShowTheNumberOfRanks) {
@@ -61,18 +51,19 @@ TEST_P(Documents, DoNotShowTheNumberOfRanks) {
     for (const Index micro_batch : {1, 2}) {
       tried.train.micro_batch = micro_batch;
       tried.zero.stage = 0;
-      const auto expected = documents_result_on(tried, 1);
+      const auto expected = planned_result_on(tried, 1, "documents");
       Index stage = micro_batch;
       for (const int data : {2, 3, 4, 8}) {
         if (data > launch_ranks() || data > 12 / micro_batch) continue;
         tried.zero.stage = ++stage % 4;
-        expect_same(documents_result_on(tried, data), expected,
+        expect_same(planned_result_on(tried, data, "documents"), expected,
                     std::to_string(data) + " ranks, stage " + std::to_string(tried.zero.stage));
       }
       if (launch_ranks() > 1) continue;
       for (const Index alone : {1, 2, 3}) {
         tried.zero.stage = alone;
-        expect_same(documents_result_on(tried, 1), expected, "stage " + std::to_string(alone));
+        expect_same(planned_result_on(tried, 1, "documents"), expected,
+                    "stage " + std::to_string(alone));
       }
     }
   }

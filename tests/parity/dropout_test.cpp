@@ -21,15 +21,6 @@ deck::Config dropout_deck(Dtype precision = Dtype::fp32) {
   return config;
 }
 
-std::optional<FullResult> dropout_result_on(const deck::Config& config, int ranks) {
-  const grid::Group group = first_ranks(ranks);
-  if (!is_among_first(ranks)) return std::nullopt;
-  Training training(config, group);
-  FullResult result = full_result(training, group, 4);
-  expect_planned_bytes(training, "dropout");
-  return result;
-}
-
 class Dropout : public testing::TestWithParam<Dtype> {};
 
 TEST_P(Dropout, DoesNotShowRanksAndStages) {
@@ -37,17 +28,17 @@ TEST_P(Dropout, DoesNotShowRanksAndStages) {
     for (const Index micro_batch : {1, 2}) {
       config.train.micro_batch = micro_batch;
       config.zero.stage = 0;
-      const auto expected = dropout_result_on(config, 1);
+      const auto expected = planned_result_on(config, 1, "dropout");
       Index stage = micro_batch;
       for (const int ranks : {2, 3, 4}) {
         if (ranks > launch_ranks()) continue;
         config.zero.stage = ++stage % 4;
-        expect_same(dropout_result_on(config, ranks), expected,
+        expect_same(planned_result_on(config, ranks, "dropout"), expected,
                     std::to_string(ranks) + " ranks, stage " + std::to_string(config.zero.stage));
       }
       if (launch_ranks() > 1) continue;
       config.zero.stage = 3;
-      expect_same(dropout_result_on(config, 1), expected, "stage 3");
+      expect_same(planned_result_on(config, 1, "dropout"), expected, "stage 3");
     }
   }
 }

@@ -16,15 +16,6 @@ namespace {
 
 class LoraBits : public testing::TestWithParam<Dtype> {};
 
-std::optional<FullResult> lora_result_on(const deck::Config& config, int ranks) {
-  const grid::Group group = first_ranks(ranks);
-  if (!is_among_first(ranks)) return std::nullopt;
-  Training training(config, group);
-  FullResult result = full_result(training, group, 4);
-  expect_planned_bytes(training, "adapters");
-  return result;
-}
-
 TEST_P(LoraBits, DoNotShowRanksOrStages) {
   for (deck::Config config :
        {with_lora(small_deck(GetParam())),
@@ -33,11 +24,12 @@ TEST_P(LoraBits, DoNotShowRanksOrStages) {
     for (const Index micro_batch : {1, 3}) {
       config.train.micro_batch = micro_batch;
       config.zero.stage = 0;
-      const auto expected = lora_result_on(config, 1);
+      const auto expected = planned_result_on(config, 1, "adapters");
       for (const Index stage : {1, 2, 3}) {
         if (launch_ranks() > 1 && stage != micro_batch) continue;
         config.zero.stage = stage;
-        expect_same(lora_result_on(config, 1), expected, "stage " + std::to_string(stage));
+        expect_same(planned_result_on(config, 1, "adapters"), expected,
+                    "stage " + std::to_string(stage));
       }
       for (const int ranks : {2, 3, 4}) {
         if (ranks > launch_ranks()) continue;
@@ -46,7 +38,7 @@ TEST_P(LoraBits, DoNotShowRanksOrStages) {
           config.zero.stage = stage;
           for (const Index node : {Index{0}, Index{1}}) {  // shared memory, or gathers
             config.grid.node = node;
-            expect_same(lora_result_on(config, ranks), expected,
+            expect_same(planned_result_on(config, ranks, "adapters"), expected,
                         std::to_string(ranks) + " ranks, stage " + std::to_string(stage));
           }
           config.grid.node = 0;

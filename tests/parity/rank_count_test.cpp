@@ -13,27 +13,18 @@
 namespace kzero::tests {
 namespace {
 
-/// Runs four steps and a validation of two batches on the first ranks of the launch. Empty on the
-/// other ranks. Collective over the launch.
-std::optional<FullResult> result_on(const deck::Config& config, int ranks) {
-  const grid::Group group = first_ranks(ranks);
-  if (!is_among_first(ranks)) return std::nullopt;
-  Training training(config, group);
-  return full_result(training, group, 4);
-}
-
 /// Tries all numbers of data-parallel ranks that the launch supports, each in a different stage.
 void expect_same_on_all_numbers(deck::Config config, Index first_stage = 0) {
   const auto tensor = static_cast<int>(config.grid.tensor);
   const Index most = config.train.global_batch / config.train.micro_batch;
-  const auto expected = result_on(config, tensor);
+  const auto expected = planned_result_on(config, tensor, "another number of ranks");
   Index stage = first_stage;
   for (const int data : {2, 3, 4, 5, 6, 8, 16}) {
     if (data * tensor > launch_ranks() || data > most) continue;
     config.zero.stage = ++stage % 4;
     config.zero.bucket = stage % 2 == 0 ? 3001 : 1 << 20;
     expect_same(
-        result_on(config, data * tensor), expected,
+        planned_result_on(config, data * tensor, "another number of ranks"), expected,
         std::to_string(data) + " data-parallel ranks, stage " + std::to_string(config.zero.stage));
   }
 }
@@ -83,7 +74,7 @@ TEST(RankCount, DoesNotShowInSkippedSteps) {
   config.optimizer.loss_scale = 0x1p24;
   config.optimizer.loss_scale_window = 1;
   config.model.layers = 1;
-  const auto alone = result_on(config, 1);
+  const auto alone = planned_result_on(config, 1, "another number of ranks");
   if (alone) {
     EXPECT_EQ(alone->numbers[4], 1.0) << "the first step overflows";
   }
@@ -95,7 +86,8 @@ TEST(RankCount, ShowsWithLocalAccumulation) {
   if (launch_ranks() < 2) return;
   deck::Config config = small_deck();
   config.zero.accumulate = deck::Accumulate::local;
-  const auto one = result_on(config, 1), two = result_on(config, 2);
+  const auto one = planned_result_on(config, 1, "another number of ranks"),
+             two = planned_result_on(config, 2, "another number of ranks");
   if (!one || !two) return;
   EXPECT_FALSE(same_bits(one->state, two->state));
 }

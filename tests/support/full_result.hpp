@@ -23,6 +23,18 @@ inline FullResult full_result(Training& training, const grid::Group& group, Inde
   return result;
 }
 
+/// full_result() of the deck on the first `ranks` of the launch, which must take the planned bytes;
+/// `what` names it if not. Returns nothing on other ranks. Collective over the launch.
+inline std::optional<FullResult> planned_result_on(const deck::Config& config, int ranks,
+                                                   const std::string& what, Index steps = 4) {
+  const grid::Group group = first_ranks(ranks);
+  if (!is_among_first(ranks)) return std::nullopt;
+  Training training(config, group);
+  FullResult result = full_result(training, group, steps);
+  expect_planned_bytes(training, what);
+  return result;
+}
+
 /// Only the root has the full state. The results of other ranks are empty.
 inline void expect_same(const std::optional<FullResult>& found,
                         const std::optional<FullResult>& expected, const std::string& what) {
