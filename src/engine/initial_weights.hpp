@@ -9,8 +9,8 @@ namespace kzero::engine {
 
 /// Sets this rank's master weights of `units` from `values` if given, otherwise from the seed. A
 /// random value depends only on the seed, the parameter and the element. Every grid and stage
-/// therefore starts from the same model. `units` are all units of `table`, in order, of which
-/// frozen ones have no state.
+/// therefore starts from the same model. `units` are all units of `table`, in order. Frozen ones
+/// have no state.
 void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
                          const param::Table& table, const std::vector<UnitState>& units,
                          const InitialValues& values);

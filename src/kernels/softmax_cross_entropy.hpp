@@ -32,8 +32,8 @@ struct SplitLogits {
   Index first_token = 0;
 };
 
-/// The loss of which a gradient is computed: scale times the sum over targets of cross-entropy +
-/// z_loss * log(Z)^2. Z is the sum of exp(logits) of a row. The second term keeps log(Z) near 0
+/// The loss whose gradient is computed. Each target adds scale * (cross-entropy + z_loss *
+/// log(Z)^2). Z is the sum of exp(logits) of its row. The second term keeps log(Z) near 0
 /// (Chowdhery et al., "PaLM", arXiv 2204.02311, section 5).
 struct LossTerms {
   float scale = 1;

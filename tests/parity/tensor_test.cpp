@@ -162,8 +162,8 @@ TEST_F(Grid, TrainsTheModelOfOneRank) {
       if (variant >= 4) {
         config.model.dropout = 0.2, config.model.attention_dropout = 0.3;
         config.train.z_loss = 1e-3;
-        // AdamW would turn the rounding of gradients near 0, of which dropout makes more, into
-        // steps.
+        // AdamW would turn the rounding of gradients near 0 into steps, and dropout makes more of
+        // them.
         config.optimizer.kind = deck::OptimizerKind::sgd, config.optimizer.lr = 0.1;
       }
       config.zero.stage = 3;

@@ -9,7 +9,7 @@
 namespace kzero::checkpoint {
 namespace {
 
-/// A manifest of one tensor after 20 steps, of which 5 were skipped, the last 3 in a row.
+/// A manifest of one tensor after 20 steps. 5 of them were skipped, the last 3 in a row.
 Manifest with_norms(const std::optional<NormRecord>& norms) {
   Manifest manifest = manifest_at(20, {{"wte.weight", {6, 4}}}, 3);
   const StoredShard all{0, {{0, 24, 0, 1}}, {7, 8, 9}, {1000, 1096, 1192}};

@@ -121,7 +121,7 @@ TEST(Dropout, OfZeroIsOff) {
   EXPECT_FALSE(Dropout{}.is_on());
 }
 
-/// The share of elements of which exactly one of two masks drops.
+/// The share of elements that one of two masks drops and the other keeps.
 double difference(const std::vector<float>& a, const std::vector<float>& b) {
   Index differ = 0;
   for (std::size_t i = 0; i < a.size(); ++i) differ += (a[i] == 0) != (b[i] == 0) ? 1 : 0;

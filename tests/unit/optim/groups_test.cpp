@@ -93,7 +93,7 @@ TEST(Groups, WithARateOfZeroKeepTheirWeights) {
     EXPECT_TRUE(std::equal(before.begin(), before.begin() + 7 * group_rows, found[0].begin()));
     EXPECT_NE(found[0].back(), before.back());
     EXPECT_NE(found[1].front(), (numbers<float>(group_count, 2, 0.1).front()))
-        << "its state goes on";
+        << "the state is still updated";
   }
 }
 
