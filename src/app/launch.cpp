@@ -11,6 +11,7 @@
 #include "deck/writer.hpp"
 #include "grid/agreement.hpp"
 #include "grid/nodes.hpp"
+#include "grid/process_grid.hpp"
 #include "model/definition.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/launcher.hpp"
