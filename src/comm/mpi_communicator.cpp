@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <mutex>
-#include <thread>
 
 #include "base/error.hpp"
+#include "base/pause.hpp"
 #include "base/wait.hpp"
 #include "base/waited.hpp"
 #include "comm/flow.hpp"
@@ -20,11 +19,6 @@ namespace kzero::comm {
 namespace {
 
 constexpr int tag = 1;
-
-// A waiting thread must not take a core from computing threads: it yields after every poll, and
-// after some polls it sleeps.
-constexpr int looks_before_sleep = 100;
-constexpr std::chrono::microseconds sleep_time{20};
 
 void check(int status, const char* what, const std::string& group) {
   if (status == MPI_SUCCESS) return;
@@ -227,17 +221,12 @@ void MpiCommunicator::wait_for_some(std::span<MPI_Request> requests) const {
           "message", group_.name());
     return;
   }
-  for (int looks = 1; !abandoned_; ++looks) {
+  for (Pause pause; !abandoned_; pause()) {
     in_turn([&] {
       check(MPI_Testsome(count, requests.data(), &ended, which.data(), MPI_STATUSES_IGNORE),
             "message", group_.name());
     });
     if (ended > 0) return;
-    if (looks < looks_before_sleep) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(sleep_time);
-    }
   }
 }
 

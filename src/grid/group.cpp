@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/pause.hpp"
 #include "base/timeline.hpp"
 #include "base/wait.hpp"
 #include "base/waited.hpp"
@@ -23,6 +24,16 @@ class ControlWait {
   CountedWait counted_;
   TimelineSpan span_;
 };
+
+/// Ends a collective that `begin` begins. MPI's own blocking calls take a core while they wait.
+template <class Begin>
+void complete(const Begin& begin) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  begin(&request);
+  int done = 0;
+  MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  for (Pause pause; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) pause();
+}
 
 std::string node_name() {
   char name[MPI_MAX_PROCESSOR_NAME];
@@ -70,7 +81,7 @@ Group Group::part(Index color, std::string name) const {
 
 void Group::barrier() const {
   const ControlWait waiting("barrier", name_);
-  MPI_Barrier(comm_);
+  complete([&](MPI_Request* request) { MPI_Ibarrier(comm_, request); });
 }
 
 std::vector<double> Group::all_gather(double mine) const {
@@ -81,14 +92,18 @@ std::vector<double> Group::all_gather(const std::vector<double>& mine) const {
   const ControlWait waiting("agreement", name_);
   const auto count = static_cast<int>(mine.size());
   std::vector<double> all(mine.size() * static_cast<std::size_t>(size_));
-  MPI_Allgather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, comm_);
+  complete([&](MPI_Request* request) {
+    MPI_Iallgather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, comm_, request);
+  });
   return all;
 }
 
 void Group::sum(std::span<std::uint64_t> numbers) const {
   const ControlWait waiting("agreement", name_);
-  MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_UINT64_T,
-                MPI_SUM, comm_);
+  complete([&](MPI_Request* request) {
+    MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_UINT64_T,
+                   MPI_SUM, comm_, request);
+  });
 }
 
 double Group::sum(double mine) const {
@@ -99,13 +114,17 @@ double Group::sum(double mine) const {
 
 Index Group::max(Index mine) const {
   const ControlWait waiting("agreement", name_);
-  MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MAX, comm_);
+  complete([&](MPI_Request* request) {
+    MPI_Iallreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MAX, comm_, request);
+  });
   return mine;
 }
 
 Index Group::min(Index mine) const {
   const ControlWait waiting("agreement", name_);
-  MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MIN, comm_);
+  complete([&](MPI_Request* request) {
+    MPI_Iallreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MIN, comm_, request);
+  });
   return mine;
 }
 
@@ -113,7 +132,9 @@ std::vector<std::string> Group::gather(const std::string& mine) const {
   const ControlWait waiting("agreement", name_);
   const int length = static_cast<int>(mine.size());
   std::vector<int> lengths(size_);
-  MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm_);
+  complete([&](MPI_Request* request) {
+    MPI_Igather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm_, request);
+  });
   std::vector<int> begins(size_);
   int total = 0;
   for (int r = 0; r < size_ && is_root(); ++r) {
@@ -121,8 +142,10 @@ std::vector<std::string> Group::gather(const std::string& mine) const {
     total += lengths[r];
   }
   std::string joined(total, '\0');
-  MPI_Gatherv(mine.data(), length, MPI_CHAR, joined.data(), lengths.data(), begins.data(), MPI_CHAR,
-              0, comm_);
+  complete([&](MPI_Request* request) {
+    MPI_Igatherv(mine.data(), length, MPI_CHAR, joined.data(), lengths.data(), begins.data(),
+                 MPI_CHAR, 0, comm_, request);
+  });
   std::vector<std::string> all;
   for (int r = 0; r < size_ && is_root(); ++r) all.push_back(joined.substr(begins[r], lengths[r]));
   return all;
@@ -136,9 +159,12 @@ std::string Group::broadcast(const std::string& text) const {
 /// Returns the text of one rank on every rank.
 std::string Group::broadcast(const std::string& text, int from) const {
   Index length = static_cast<Index>(text.size());
-  MPI_Bcast(&length, 1, MPI_INT64_T, from, comm_);
+  complete(
+      [&](MPI_Request* request) { MPI_Ibcast(&length, 1, MPI_INT64_T, from, comm_, request); });
   std::string copy = rank_ == from ? text : std::string(length, '\0');
-  MPI_Bcast(copy.data(), static_cast<int>(length), MPI_CHAR, from, comm_);
+  complete([&](MPI_Request* request) {
+    MPI_Ibcast(copy.data(), static_cast<int>(length), MPI_CHAR, from, comm_, request);
+  });
   return copy;
 }
 
@@ -157,7 +183,8 @@ void Group::agree(const std::string& problem, int exit_code) const {
   if (lowest == size_) return;
   const std::string text = broadcast(problem, lowest);
   Index code = exit_code;
-  MPI_Bcast(&code, 1, MPI_INT64_T, lowest, comm_);
+  complete(
+      [&](MPI_Request* request) { MPI_Ibcast(&code, 1, MPI_INT64_T, lowest, comm_, request); });
   const std::string place = place_of(lowest, !problem.empty());
   const bool is_of_a_node = code != static_cast<Index>(ExitCode::usage);
   throw AgreedError(static_cast<ExitCode>(code), text + (is_of_a_node ? place : ""));
