@@ -2,23 +2,19 @@
 
 #include <fmt/ranges.h>
 
-#include <Kokkos_Core.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
+#include <iterator>
 #include <set>
+#include <span>
 
+#include "app/plan_launches.hpp"
 #include "base/bytes.hpp"
 #include "comm/placement.hpp"
-#include "convert/architecture.hpp"
-#include "deck/reader.hpp"
-#include "model/definition.hpp"
-#include "plan/machine.hpp"
 #include "plan/nominal.hpp"
 #include "plan/report.hpp"
-#include "plan/step_time.hpp"
 #include "plan/trace.hpp"
-#include "runtime/threads.hpp"
+#include "run/trace_file.hpp"
 
 namespace kzero::app {
 
@@ -28,105 +24,6 @@ template <class Plans>
 void print(const PlanArguments& arguments, const Plans& plans) {
   std::cout << (arguments.output == Output::json ? plan::json(plans) : plan::table(plans));
 }
-
-/// One launch of the deck.
-struct Launch {
-  Index ranks = 1;
-  Index nodes = 1;
-  deck::Config config;  // resolved for it
-  runtime::Threads threads;
-};
-
-using GivenMachine = std::optional<plan::Machine>;
-
-/// Reads the file of --rates only once: it may be a pipe.
-GivenMachine machine_of(const PlanArguments& arguments) {
-  if (arguments.machine.empty()) return std::nullopt;
-  return plan::read_machine(load(arguments.machine, pipe_patience, "rates file"));
-}
-
-/// The nodes that a launch fills: the given number, or that of the machine that a file describes.
-Index nodes_of(const PlanArguments& arguments, const GivenMachine& machine, Index ranks) {
-  if (machine) return ceil_div(ranks, machine->network.node_ranks);
-  KZERO_REQUIRE(arguments.nodes <= ranks, ExitCode::usage,
-                "--nodes must be at most the number of ranks, {}, found {}", ranks,
-                arguments.nodes);
-  return std::max<Index>(1, arguments.nodes);
-}
-
-std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine& machine) {
-  const deck::Source source = load(arguments.deck.file);
-  std::vector<Launch> found;
-  const auto plan_launches = [&](const std::vector<std::string>& overrides) {
-    const auto read = [&](Index ranks) {
-      return deck::read(source, overrides, {ranks, deck::Purpose::plan, model::parameter_names},
-                        convert::read_architecture);
-    };
-    std::vector<Index> all = arguments.ranks;
-    if (all.empty()) {
-      const deck::Grid grid = read(0).grid;
-      all = {std::max<Index>(1, grid.data) * grid.tensor};
-    }
-    for (const Index ranks : all) {
-      deck::Config config = read(ranks);
-      const Index nodes = nodes_of(arguments, machine, ranks);
-      const Index node_ranks = ceil_div(ranks, nodes);
-      config.placement = comm::placement_on(comm::filled_nodes(ranks, node_ranks), config, ranks);
-      const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
-      found.push_back({ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks)});
-    }
-  };
-  if (arguments.tensor.empty()) plan_launches(arguments.deck.overrides);
-  for (const Index tensor : arguments.tensor) {
-    std::vector<std::string> overrides = arguments.deck.overrides;
-    overrides.push_back(fmt::format("grid.tensor={}", tensor));
-    plan_launches(overrides);
-  }
-  return found;
-}
-
-/// Rates for every number of threads in the launches, measured with as many as this machine has
-/// cores for. Empty if operations cannot be measured.
-std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
-                                               const std::vector<Launch>& all) {
-  if (!given.operations && !plan::can_measure_blocks()) return std::nullopt;
-  Index threads = 1;
-  for (const Launch& launch : all) threads = std::max(threads, launch.threads.count);
-  threads = std::min(threads, runtime::usable_cores());
-  std::optional<Kokkos::ScopeGuard> kokkos;
-  if (!given.operations) {
-    runtime::threads_of_environment();    // OpenMP starts this many, whatever number is requested
-    setenv("OMP_PROC_BIND", "false", 0);  // as in a run
-    kokkos.emplace(Kokkos::InitializationSettings()
-                       .set_num_threads(static_cast<int>(threads))
-                       .set_disable_warnings(true));
-  }
-  return plan::RateSource(given, all.front().config, threads);
-}
-
-/// Estimates steps with the rates of a described machine, otherwise with given and measured rates.
-class Estimator {
- public:
-  Estimator(const PlanArguments& arguments, const GivenMachine& machine,
-            const std::vector<Launch>& all)
-      : machine_(machine) {
-    if (!machine_) source_ = measured_rates(arguments.rates, all);
-  }
-
-  void add_to(plan::Entry& entry) const {
-    if (source_) {
-      const plan::Rates rates = source_->of_rank(entry.threads);
-      entry.estimate = plan::estimate(entry, rates, plan::uniform_network(rates.sent_bytes));
-    }
-    if (!machine_) return;
-    entry.estimate = machine_->estimate_of(entry);
-    entry.machine = machine_->name;
-  }
-
- private:
-  std::optional<plan::RateSource> source_;
-  GivenMachine machine_;
-};
 
 /// Prints the assumptions of the tables that follow.
 void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
@@ -149,6 +46,24 @@ void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
                                : "on where messages leave nodes");
 }
 
+/// Writes the planned step of one rank, beside its link, as a run writes its time line.
+void write_time_line(const PlanArguments& arguments, const plan::Entry& entry,
+                     const Estimator& estimator) {
+  KZERO_REQUIRE(entry.estimate, ExitCode::usage, "--time-line needs rates: --tflops or --rates");
+  run::require_trace_file(arguments.time_line);
+  const std::vector<SpanRecord> spans = estimator.time_line(entry);
+  const auto begin = [](const SpanRecord& span) { return span.begin; };
+  const auto end = [](const SpanRecord& span) { return span.end; };
+  run::TracedRank rank{.host = "planned", .lanes = {"compute", "messages of group data"}};
+  if (!spans.empty()) {
+    rank.begin = std::ranges::min(spans, {}, begin).begin;
+    rank.end = std::ranges::max(spans, {}, end).end;
+  }
+  run::TraceFile file(arguments.time_line, "a planned step", {rank});
+  file.append(0, std::as_bytes(std::span(spans)));
+  file.finish();
+}
+
 ExitCode plan_deck(const PlanArguments& arguments) {
   const GivenMachine machine = machine_of(arguments);
   const std::vector<Launch> all = launches(arguments, machine);
@@ -157,7 +72,12 @@ ExitCode plan_deck(const PlanArguments& arguments) {
   for (const Launch& launch : all)
     entries.push_back(plan::plan(launch.config, launch.threads.count));
   const Estimator estimator(arguments, machine, all);
-  for (plan::Entry& entry : entries) estimator.add_to(entry);
+  for (std::size_t i = 0; i < all.size(); ++i) estimator.add_to(entries[i], all[i].nodes);
+  if (!arguments.time_line.empty()) {
+    KZERO_REQUIRE(entries.size() == 1, ExitCode::usage,
+                  "--time-line is of one launch, found {} launches", entries.size());
+    write_time_line(arguments, entries.front(), estimator);
+  }
   introduce(arguments, all);
   print(arguments, entries);
   return ExitCode::done;
@@ -181,9 +101,9 @@ ExitCode fit_deck(const PlanArguments& arguments) {
     fits.push_back(plan::fit(launch.config, launch.ranks, launch.threads.count, *arguments.fit));
   const Estimator estimator(arguments, machine, all);
   bool has_answer = false;
-  for (plan::Fit& fit : fits) {
-    for (plan::Answer& answer : fit.answers) estimator.add_to(answer.entry);
-    has_answer = has_answer || !fit.answers.empty();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (plan::Answer& answer : fits[i].answers) estimator.add_to(answer.entry, all[i].nodes);
+    has_answer = has_answer || !fits[i].answers.empty();
   }
   introduce(arguments, all);
   print(arguments, fits);
@@ -191,6 +111,49 @@ ExitCode fit_deck(const PlanArguments& arguments) {
                 "nothing fits in {} a rank, not even one layer of this width; a smaller "
                 "train.micro_batch, model.hidden or model.vocab needs less",
                 format_bytes(*arguments.fit));
+  return ExitCode::done;
+}
+
+/// The launches of all tensor groups that fit into a node and that the deck's model accepts.
+std::vector<Launch> searched_launches(const PlanArguments& arguments, const GivenMachine& machine) {
+  if (!arguments.tensor.empty()) return launches(arguments, machine);
+  std::vector<Launch> found;
+  std::optional<Error> first_refusal;
+  for (Index tensor = 1; tensor <= machine->network.node_ranks; ++tensor) {
+    if (machine->network.node_ranks % tensor != 0) continue;
+    PlanArguments one = arguments;
+    one.tensor = {tensor};
+    try {
+      std::ranges::move(launches(one, machine), std::back_inserter(found));
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::usage) throw;
+      if (!first_refusal) first_refusal = error;
+    }
+  }
+  if (found.empty()) throw *first_refusal;
+  return found;
+}
+
+ExitCode search_deck(const PlanArguments& arguments) {
+  const GivenMachine machine = machine_of(arguments);
+  KZERO_REQUIRE(arguments.fit || machine->rank_memory, ExitCode::usage,
+                "--search needs the memory of a rank: --fit, or rank.memory in {}", machine->name);
+  const Index bytes = arguments.fit.value_or(static_cast<Index>(machine->rank_memory.value_or(0)));
+  const std::vector<Launch> all = searched_launches(arguments, machine);
+  const Estimator estimator(arguments, machine, all);
+  std::vector<plan::Proposal> found;
+  for (const Launch& launch : all) {
+    std::ranges::move(
+        plan::proposals(launch.config, launch.ranks, launch.threads.count, bytes,
+                        [&](plan::Entry& entry) { estimator.add_to(entry, launch.nodes); }),
+        std::back_inserter(found));
+  }
+  KZERO_REQUIRE(!found.empty(), ExitCode::memory,
+                "nothing fits in {} a rank, in no grid, stage or kind of recomputation",
+                format_bytes(bytes));
+  plan::sort_by_time(found);
+  introduce(arguments, all);
+  print(arguments, found);
   return ExitCode::done;
 }
 
@@ -223,6 +186,7 @@ ExitCode plan_nominal(const PlanArguments& arguments) {
 ExitCode plan(const PlanArguments& arguments) {
   if (arguments.deck.file.empty()) return plan_nominal(arguments);
   if (arguments.output == Output::trace) return trace_deck(arguments);
+  if (arguments.search) return search_deck(arguments);
   return arguments.fit ? fit_deck(arguments) : plan_deck(arguments);
 }
 

@@ -14,16 +14,19 @@ namespace kzero::app {
 enum class Output { table, json, trace };
 
 struct PlanArguments {
-  DeckArguments deck;          // file empty: plan for a nominal size
-  std::vector<Index> ranks;    // of each launch; empty: the smallest number that the grid allows
-  std::optional<Index> fit;    // bytes per rank
-  Index threads = 0;           // per rank; 0: as a run would choose
-  Index parameters = 0;        // of a model without a deck
-  Index nodes = 0;             // per launch, filled in rank order; 0: unknown
+  DeckArguments deck;        // file empty: plan for a nominal size
+  std::vector<Index> ranks;  // of each launch; empty: the smallest number that the grid allows
+  std::optional<Index> fit;  // bytes per rank
+  Index threads = 0;         // per rank; 0: as a run would choose
+  Index parameters = 0;      // of a model without a deck
+  std::vector<Index> nodes;  // per launch, filled in rank order; empty: unknown
+  Index tokens = 0;          // of a campaign; 0: none
+  bool search = false;
   std::vector<Index> tensor;   // per launch; empty: the deck's, otherwise 1
   std::optional<Index> stage;  // of a launch without a deck; none: all
   plan::GivenRates rates;
-  std::string machine;  // the file that describes it; empty: the rates above
+  std::string machine;    // the file that describes it; empty: the rates above
+  std::string time_line;  // the file to write; empty: none
   Output output = Output::table;
 };
 

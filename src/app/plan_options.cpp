@@ -39,18 +39,18 @@ Index parse_bytes(const std::string& option, std::string_view text) {
 }
 
 /// Parses the integers of "64,128,400".
-std::vector<Index> parse_ranks(const std::string& option, const std::string& text) {
+std::vector<Index> parse_counts(const std::string& option, const std::string& text) {
   constexpr Index most = 1'000'000;  // as grid.data
-  std::vector<Index> ranks;
+  std::vector<Index> counts;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    ranks.push_back(deck::parse_count(text.substr(begin, end - begin)).value_or(0));
-    if (ranks.back() < 1 || ranks.back() > most)
-      throw CLI::ValidationError(
-          option, "must be numbers of ranks from 1 to 1000000 such as 64,128, found " + text);
+    counts.push_back(deck::parse_count(text.substr(begin, end - begin)).value_or(0));
+    if (counts.back() < 1 || counts.back() > most)
+      throw CLI::ValidationError(option,
+                                 "must be numbers from 1 to 1000000 such as 64,128, found " + text);
     begin = end + 1;
   }
-  return ranks;
+  return counts;
 }
 
 /// Parses "7.5e9", or "7.5B" as in model names.
@@ -106,6 +106,16 @@ CLI::Option* add_rates(CLI::App& command, PlanArguments& a, CLI::Option* deck) {
       "--rates", a.machine,
       "the file (TOML) of a machine's rates, within and between its nodes; nothing is measured");
   machine->type_name("FILE")->needs(deck)->excludes(tflops)->excludes(sent)->excludes(memory);
+  add(command, "--tokens", a.tokens, parse_parameters,
+      "also estimate the time, node-hours, energy and failures of training on so many")
+      ->type_name("NUMBER")
+      ->needs(deck);
+  command
+      .add_flag("--search", a.search,
+                "propose grid, stage, sharding, micro-batch and recomputation for --ranks or "
+                "--nodes, in the memory of --fit or of the rates file")
+      ->needs(machine)
+      ->excludes("--tokens");
   return machine;
 }
 
@@ -118,7 +128,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
   deck->type_name(deck_value);
   command->add_option("overrides", a.deck.overrides, "key=value: replaces a key of the deck")
       ->type_name(setting_value);
-  add(*command, "--ranks", a.ranks, parse_ranks, "ranks of the launch, or several: 64,128,400")
+  add(*command, "--ranks", a.ranks, parse_counts, "ranks of the launch, or several: 64,128,400")
       ->type_name("RANKS");
   auto* fit = add(*command, "--fit", a.fit, parse_bytes,
                   "find what fits in this memory per rank, such as 32GiB or 32GB");
@@ -128,26 +138,29 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
       ->transform(whole_number())
       ->needs(deck);
   auto* machine = add_rates(*command, a, deck);
-  command
-      ->add_option(
-          "--nodes", a.nodes,
-          "nodes of the launch, which its ranks fill in order; default: one, or as --rates")
-      ->check(CLI::PositiveNumber)
-      ->transform(whole_number())
-      ->needs(deck)
-      ->excludes(machine);
+  add(*command, "--nodes", a.nodes, parse_counts,
+      "nodes of the launch, which its ranks fill in order; default: one. With --rates in place of "
+      "--ranks: full nodes, or several numbers of them: 8,16,32")
+      ->type_name("NODES")
+      ->needs(deck);
   add(*command, "--parameters", a.parameters, parse_parameters,
       "model states of a model of this size, without a deck")
       ->type_name("NUMBER")
       ->excludes(deck)
       ->excludes(fit);
-  add(*command, "--tensor", a.tensor, parse_ranks,
+  add(*command, "--tensor", a.tensor, parse_counts,
       "tensor-parallel ranks, or several: 1,4,16; default: the deck's grid.tensor, without a deck "
       "1")
       ->type_name("RANKS");
   command->add_option("--stage", a.stage, "ZeRO stage, without a deck; default: all")
       ->check(CLI::Range(0, 3))
       ->excludes(deck);
+  command
+      ->add_option("--time-line", a.time_line,
+                   "write the estimated step's time line, in the format of run.profile")
+      ->type_name("FILE")
+      ->needs(deck)
+      ->excludes(fit);
   auto* json = command->add_flag_callback(
       "--json", [&a] { a.output = Output::json; }, "print JSON");
   command

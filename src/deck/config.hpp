@@ -167,6 +167,8 @@ struct Recompute {
   RecomputeMode mode = RecomputeMode::none;
   bool partition = false;           // a tensor rank keeps only its rows of each block's input (P_a)
   Offload offload = Offload::none;  // of the kept inputs of blocks
+
+  bool operator==(const Recompute&) const = default;
 };
 
 struct Train {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/types.hpp"
@@ -25,6 +26,11 @@ struct Value {
 };
 
 enum class Pass { forward, loss, backward };
+
+constexpr std::string_view name_of(Pass pass) {
+  constexpr std::string_view names[] = {"forward", "loss", "backward"};
+  return names[static_cast<int>(pass)];
+}
 
 /// One operation: unit `unit` run in one direction. Pass::loss runs the last unit forward and
 /// backward in one operation.

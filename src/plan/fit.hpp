@@ -12,8 +12,9 @@ namespace kzero::plan {
 
 enum class Search { micro_batch, layers };
 
-/// The value of a deck key.
+/// The value of a deck key, and keys with their values.
 using Setting = std::variant<Index, bool, std::string>;
+using Settings = std::vector<std::pair<std::string, Setting>>;
 
 /// An entry that fits, and the search that found it.
 struct Answer {
@@ -21,7 +22,7 @@ struct Answer {
   Entry entry;
 
   /// The deck keys and values that give this entry.
-  std::vector<std::pair<std::string, Setting>> settings() const;
+  Settings settings() const;
 };
 
 /// A stage that the rules refuse, and the reason.

@@ -18,6 +18,22 @@ Json as_json(const Holding& holding) {
           {"total_bytes", holding.total_bytes()}};
 }
 
+Json as_json(const Campaign& campaign) {
+  Json json{{"tokens", campaign.tokens},
+            {"steps", campaign.steps},
+            {"seconds", campaign.seconds},
+            {"nodes", campaign.nodes},
+            {"node_hours", campaign.node_hours()}};
+  if (campaign.joules) json["joules"] = *campaign.joules;
+  if (const auto& found = campaign.interruptions) {
+    json["failures"] = campaign.failures();
+    json["checkpoint_seconds"] = found->checkpoint;
+    json["checkpoint_interval_seconds"] = found->interval;
+    json["lost_share"] = found->lost;
+  }
+  return json;
+}
+
 Json as_json(const Entry& entry) {
   Json json = as_json(static_cast<const Holding&>(entry));
   json["traffic"] = Json::array();
@@ -28,6 +44,11 @@ Json as_json(const Entry& entry) {
   json["tflops_per_rank"] = entry.estimate ? Json(entry.operations_per_second() / tera) : Json();
   json["model_tflops_per_rank"] =
       entry.estimate ? Json(entry.model_operations_per_second() / tera) : Json();
+  json["waits"] = Json::object();
+  for (const auto& [cause, name] : wait_causes)
+    if (entry.estimate) json["waits"][name] = entry.estimate->waits.*cause;
+  json["tokens_per_second"] = entry.estimate ? Json(entry.tokens_per_second()) : Json();
+  if (entry.campaign) json["campaign"] = as_json(*entry.campaign);
   json["threads"] = entry.threads;
   json["precision"] = std::string(name_of(entry.precision));
   json["micro_batch"] = entry.micro_batch;
@@ -37,6 +58,14 @@ Json as_json(const Entry& entry) {
   json["copied_parameters"] = entry.copied_parameters;
   json["recompute"] = std::string(name_of(entry.recompute.mode));
   json["partition"] = entry.recompute.partition;
+  return json;
+}
+
+Json with_settings(const Entry& entry, const Settings& settings) {
+  Json json = as_json(entry);
+  json["settings"] = Json::object();
+  for (const auto& [key, setting] : settings)
+    std::visit([&, &at = key](const auto& value) { json["settings"][at] = value; }, setting);
   return json;
 }
 
@@ -60,13 +89,16 @@ std::string json(const std::vector<Holding>& holdings) {
 std::string json(const std::vector<Fit>& fits) {
   Json all = Json::array();
   for (const Fit& fit : fits) {
-    for (const Answer& answer : fit.answers) {
-      Json& json = all.emplace_back(as_json(answer.entry));
-      json["settings"] = Json::object();
-      for (const auto& [key, setting] : answer.settings())
-        std::visit([&, &at = key](const auto& value) { json["settings"][at] = value; }, setting);
-    }
+    for (const Answer& answer : fit.answers)
+      all.push_back(with_settings(answer.entry, answer.settings()));
   }
+  return all.dump(indent) + '\n';
+}
+
+std::string json(const std::vector<Proposal>& proposals) {
+  Json all = Json::array();
+  for (const Proposal& proposal : proposals)
+    all.push_back(with_settings(proposal.entry, proposal.settings));
   return all.dump(indent) + '\n';
 }
 

@@ -17,12 +17,14 @@ double Machine::attained_at(Index width) const {
   return below->second + part * (above->second - below->second);
 }
 
+Rates Machine::rates_at(Index width) const {
+  return {.operations = operations * attained_at(width),
+          .memory_bytes = memory_bytes,
+          .sent_bytes = network.within_node};
+}
+
 Estimate Machine::estimate_of(const Entry& entry) const {
-  return estimate(entry,
-                  {.operations = operations * attained_at(entry.width),
-                   .memory_bytes = memory_bytes,
-                   .sent_bytes = network.within_node},
-                  network);
+  return estimate(entry, rates_at(entry.width), network);
 }
 
 }  // namespace kzero::plan

@@ -5,20 +5,26 @@
 #include <string>
 
 #include "deck/document.hpp"
+#include "plan/campaign.hpp"
 #include "plan/network.hpp"
 #include "plan/plan.hpp"
 
 namespace kzero::plan {
 
 struct Machine {
-  std::string name;                  // of the machine file
-  double operations = 0;             // per rank and second
-  std::map<Index, double> attained;  // fraction of them, above 0, by model.hidden; empty: 1
-  double memory_bytes = 0;           // per rank and second, read plus written
+  std::string name;                   // of the machine file
+  double operations = 0;              // per rank and second
+  std::map<Index, double> attained;   // fraction of them, above 0, by model.hidden; empty: 1
+  double memory_bytes = 0;            // per rank and second, read plus written
+  std::optional<double> rank_memory;  // bytes; empty: the file does not say
   Network network;
+  Site site;
 
   /// Returns the fraction at a width: linear between the given widths, constant outside.
   double attained_at(Index width) const;
+
+  /// The rates of a rank for a model of this width.
+  Rates rates_at(Index width) const;
 
   /// Estimates a plan's step. The message rate is the mean over the bytes of a step.
   Estimate estimate_of(const Entry& entry) const;

@@ -49,14 +49,15 @@ Network uniform_network(double bytes_per_second) {
 double seconds_per_byte(const Network& network, const Groups& groups, Pattern pattern) {
   if (groups.size == 1) return 0;
   double slowest = 1 / network.rank_sends;
+  const double rings = pattern == Pattern::ring ? static_cast<double>(network.rings) : 1;
   for (Index begin = 0; begin < groups.ranks; begin += network.node_ranks) {
     const Node node{begin, std::min(begin + network.node_ranks, groups.ranks)};
     double leaves_node = 0, most_outside = 0;
     Index senders = 0;
     for (Index rank = node.begin; rank < node.end; ++rank) {
       const double outside = share_outside(node, groups, pattern, rank);
-      slowest =
-          std::max({slowest, (1 - outside) / network.within_node, outside / network.rank_between});
+      slowest = std::max(
+          {slowest, (1 - outside) / network.within_node, outside / (rings * network.rank_between)});
       leaves_node += outside;
       most_outside = std::max(most_outside, outside);
       senders += outside > 0 ? 1 : 0;

@@ -19,6 +19,7 @@ struct Network {
   double within_latency = 1e-6;
   double between_latency = 5e-6;
   double rank_sends = std::numeric_limits<double>::infinity();  // of a rank to all others together
+  Index rings = 1;  // that a collective of NCCL uses between nodes, each over an adapter of its own
 };
 
 /// A machine whose ranks send to all others at one rate, without latency.

@@ -193,7 +193,10 @@ std::vector<OutlinedOperation> outlined(const engine::Blueprint& b) {
   for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
     const param::Operation& operation = schedule.trace()[i];
     const zero::ScheduleStep& step = schedule.steps()[i];
-    OutlinedOperation next{.needs = step.needs, .complete = step.complete};
+    OutlinedOperation next{.needs = step.needs,
+                           .complete = step.complete,
+                           .pass = operation.pass,
+                           .unit = operation.unit};
     for (const zero::BufferOffset& place : step.gathers) next.gathers.push_back(place.unit);
     const auto elements = [&](Index unit) { return number(b.layout.unit(unit).elements); };
     const auto backward = [&](Index unit) { return b.table[unit].trains ? 2 : 1; };

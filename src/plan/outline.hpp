@@ -8,6 +8,7 @@
 
 #include "deck/config.hpp"
 #include "engine/blueprint.hpp"
+#include "param/trace.hpp"
 #include "plan/network.hpp"
 
 namespace kzero::plan {
@@ -25,6 +26,8 @@ struct UnitSum {
 struct OutlinedOperation {
   double work = 0, recomputed = 0;
   std::vector<Index> gathers{}, needs{}, complete{};
+  param::Pass pass = param::Pass::forward;
+  Index unit = 0;
 };
 
 /// What a rank sends in its tensor group per micro-batch, and for matrices per step.

@@ -59,6 +59,10 @@ double Entry::operations_per_second() const {
   return (work.operations + work.recomputed_operations) / estimate->seconds();
 }
 
+double Entry::tokens_per_second() const {
+  return static_cast<double>(tokens) / estimate->seconds();
+}
+
 Entry plan(const deck::Config& config, Index threads, model::Family family) {
   const engine::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, family);
   const memory::Bytes held = engine::planned_bytes(config, blueprint, threads);
@@ -77,6 +81,9 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.recompute = config.recompute;
   entry.precision = config.train.precision;
   entry.width = config.model.hidden;
+  entry.tokens = config.train.global_batch * config.model.sequence;
+  entry.checkpoint_bytes =
+      param::bytes_per_element(blueprint.state_arrays()) * entry.trained_parameters;
   entry.traffic = traffic_of(config, blueprint);
   entry.work = work_of_step(config, blueprint, held, entry.sent_bytes());
   entry.outlines = outlines(config, blueprint);

@@ -9,6 +9,7 @@
 
 #include "deck/config.hpp"
 #include "engine/blueprint.hpp"
+#include "plan/campaign.hpp"
 #include "plan/holding.hpp"
 #include "plan/outline.hpp"
 #include "plan/time.hpp"
@@ -25,11 +26,14 @@ struct Entry : Holding {
   deck::Recompute recompute;
   Dtype precision = Dtype::fp32;
   Index width = 0;                             // of the model
+  Index tokens = 0;                            // per step, of all ranks
+  Index checkpoint_bytes = 0;                  // master weights and optimizer states, of all ranks
   std::vector<metrics::TrafficRow> traffic{};  // of one rank per step
   Work work{};
   std::vector<Outline> outlines{};     // of the step, on ranks that may be the slowest
   std::optional<Estimate> estimate{};  // empty if no rates are known
   std::string machine{};               // the file that describes it; empty if none
+  std::optional<Campaign> campaign{};  // empty if no number of tokens is given
 
   Index sent_bytes() const;
 
@@ -37,6 +41,9 @@ struct Entry : Holding {
   /// recomputation. Needs the estimate.
   double model_operations_per_second() const;
   double operations_per_second() const;
+
+  /// Returns the tokens per second of all ranks. Needs the estimate.
+  double tokens_per_second() const;
 };
 
 /// The deck must be resolved for its ranks. `family` replaces the model that the deck names.

@@ -1,8 +1,9 @@
 #include "plan/report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/bytes.hpp"
 #include "metrics/console.hpp"
@@ -23,15 +24,24 @@ std::string format_parameters(Index parameters) {
   return metrics::format_count(static_cast<double>(parameters));
 }
 
+/// Empty if the rank always computes.
+std::string waits_line(const Waits& waits) {
+  std::vector<std::string> parts;
+  for (const auto& [cause, name] : wait_causes)
+    if (waits.*cause > 0) parts.push_back(fmt::format("{} {}", name, format_step(waits.*cause)));
+  return parts.empty() ? "" : fmt::format("waits       {}\n", fmt::join(parts, ", "));
+}
+
 std::string estimate_lines(const Estimate& e) {
   return fmt::format(
-      "step        {}, estimated: model {}{}, optimizer {}, messages {}{}\n"
+      "step        {}, estimated: model {}{}, optimizer {}, messages {}{}\n{}"
       "rates       {:.4g} Tflop/s, {:.1f} GB/s of memory, {:.2f} GB/s sent, each a rank\n",
       format_step(e.seconds()), format_step(e.model),
       e.recompute > 0 ? ", recompute " + format_step(e.recompute) : "", format_step(e.optimizer),
       format_step(e.messages),
       e.overlapped > 0 ? fmt::format(", {} of them overlapped", format_step(e.overlapped)) : "",
-      e.rates.operations / 1e12, e.rates.memory_bytes / 1e9, e.rates.sent_bytes / 1e9);
+      waits_line(e.waits), e.rates.operations / 1e12, e.rates.memory_bytes / 1e9,
+      e.rates.sent_bytes / 1e9);
 }
 
 /// Empty unless a file describes the machine.
@@ -41,6 +51,37 @@ std::string attained_line(const Entry& entry) {
       "attained    {:.1f} Tflop/s a rank, {:.1f} without what is recomputed, at the rates of {}\n",
       entry.operations_per_second() / 1e12, entry.model_operations_per_second() / 1e12,
       entry.machine);
+}
+
+/// A long time, in days or, below two of them, in hours.
+std::string format_days(double seconds) {
+  constexpr double hour = 3600, day = 24 * hour;
+  return seconds < 2 * day ? fmt::format("{:.1f} hours", seconds / hour)
+                           : fmt::format("{:.1f} days", seconds / day);
+}
+
+std::string interruption_lines(const Entry& entry) {
+  const Interruptions& found = *entry.campaign->interruptions;
+  const double steps = std::max(1.0, std::floor(found.interval / entry.estimate->seconds()));
+  return fmt::format(
+      "failures    {:.1f} expected, one of the nodes every {}; a checkpoint of {} takes {}\n"
+      "            checkpoint.every={:.0f}, {}: failures and checkpoints then take {:.1f} % of the "
+      "time\n",
+      entry.campaign->failures(), format_days(found.between), format_bytes(entry.checkpoint_bytes),
+      format_step(found.checkpoint), steps, format_step(found.interval), 100 * found.lost);
+}
+
+/// Empty unless a number of tokens is given.
+std::string campaign_lines(const Entry& entry) {
+  if (!entry.campaign) return "";
+  const Campaign& all = *entry.campaign;
+  std::string text = fmt::format(
+      "campaign    {} tokens in {:.0f} steps at {} tokens/s: {}, {} node-hours on {} {}\n",
+      metrics::format_count(all.tokens), all.steps,
+      metrics::format_count(entry.tokens_per_second()), format_days(all.seconds),
+      metrics::format_count(all.node_hours()), all.nodes, all.nodes == 1 ? "node" : "nodes");
+  if (all.joules) text += fmt::format("energy      {:.1f} MWh\n", *all.joules / 3.6e9);
+  return text + (all.interruptions ? interruption_lines(entry) : "");
 }
 
 std::string copies_line(const Entry& entry) {
@@ -79,7 +120,8 @@ std::string full(const Entry& entry) {
   line("sum", entry.total_bytes());
   if (entry.traffic.empty()) text += "traffic     none\n";
   if (!entry.traffic.empty()) text += metrics::traffic_table(entry.traffic) + '\n';
-  return text + (entry.estimate ? estimate_lines(*entry.estimate) : "") + attained_line(entry);
+  return text + (entry.estimate ? estimate_lines(*entry.estimate) : "") + attained_line(entry) +
+         campaign_lines(entry);
 }
 
 /// Returns the bytes of the first three categories, which are the model states, and those of the
@@ -92,8 +134,33 @@ std::pair<Index, Index> split(const Entry& entry) {
   return sums;
 }
 
+std::string shown(const Settings& settings) {
+  std::string text;
+  for (const auto& [key, setting] : settings) {
+    text += std::visit(
+        [&, &at = key](const auto& value) { return fmt::format(" {}={}", at, value); }, setting);
+  }
+  return text;
+}
+
 std::string step_of(const Entry& entry) {
   return entry.estimate ? format_step(entry.estimate->seconds()) : "unknown";
+}
+
+/// Tokens per second, and those of a rank over those of a rank of the first entry.
+std::string rate_columns(const Entry& entry, const Entry& first) {
+  if (!entry.estimate || !first.estimate) return fmt::format("{:>10}{:>9}", "unknown", "");
+  const auto of_rank = [](const Entry& e) {
+    return e.tokens_per_second() / static_cast<double>(e.ranks());
+  };
+  return fmt::format("{:>10}{:>9.2f}", metrics::format_count(entry.tokens_per_second()),
+                     of_rank(entry) / of_rank(first));
+}
+
+std::string campaign_columns(const Entry& entry) {
+  if (!entry.campaign) return "";
+  return fmt::format("{:>13}{:>12}", format_days(entry.campaign->seconds),
+                     metrics::format_count(entry.campaign->node_hours()));
 }
 
 /// Returns remarks that do not fit in the table: skipped stages, and a deck that has to change.
@@ -111,19 +178,37 @@ std::string remarks(const Fit& fit) {
 
 std::string table(const std::vector<Entry>& entries) {
   if (entries.size() == 1) return full(entries.front());
+  const bool has_campaign = entries.front().campaign.has_value();
   std::string text = fmt::format(
       "model       {} parameters, {}\n{:>7}{:>12}{:>7}{:>9}{:>13}{:>14}{:>14}{:>14}"
-      "{:>14}{:>14}\n",
+      "{:>14}{:>14}{:>10}{:>9}{}\n",
       format_parameters(entries.front().parameters), name_of(entries.front().precision), "ranks",
       "grid", "stage", "threads", "micro-batch", "states", "the rest", "a rank", "sent a step",
-      "step");
+      "step", "tokens/s", "scaling",
+      has_campaign ? fmt::format("{:>13}{:>12}", "time", "node-hours") : "");
   for (const Entry& entry : entries) {
     const auto [states, rest] = split(entry);
+    text += fmt::format(
+        "{:>7}{:>12}{:>7}{:>9}{:>13}{:>14}{:>14}{:>14}{:>14}{:>14}{}{}\n", entry.ranks(),
+        grid_of(entry), entry.stage, entry.threads, entry.micro_batch, format_bytes(states),
+        format_bytes(rest), format_bytes(entry.total_bytes()), format_bytes(entry.sent_bytes()),
+        step_of(entry), rate_columns(entry, entries.front()), campaign_columns(entry));
+  }
+  return text;
+}
+
+std::string table(const std::vector<Proposal>& proposals) {
+  constexpr std::size_t shown_lines = 10;
+  std::string text =
+      fmt::format("{} of {} ways to run it, the fastest first\n{:>7}{:>12}{:>14}{:>14}{:>10}  {}\n",
+                  std::min(shown_lines, proposals.size()), proposals.size(), "ranks", "grid",
+                  "a rank", "step", "tokens/s", "in the deck");
+  for (std::size_t i = 0; i < std::min(shown_lines, proposals.size()); ++i) {
+    const Entry& entry = proposals[i].entry;
     text +=
-        fmt::format("{:>7}{:>12}{:>7}{:>9}{:>13}{:>14}{:>14}{:>14}{:>14}{:>14}\n", entry.ranks(),
-                    grid_of(entry), entry.stage, entry.threads, entry.micro_batch,
-                    format_bytes(states), format_bytes(rest), format_bytes(entry.total_bytes()),
-                    format_bytes(entry.sent_bytes()), step_of(entry));
+        fmt::format("{:>7}{:>12}{:>14}{:>14}{:>10} {}\n", entry.ranks(), grid_of(entry),
+                    format_bytes(entry.total_bytes()), step_of(entry),
+                    metrics::format_count(entry.tokens_per_second()), shown(proposals[i].settings));
   }
   return text;
 }
@@ -136,13 +221,8 @@ std::string table(const std::vector<Fit>& fits) {
       const Entry& entry = answer.entry;
       text += fmt::format("{:>7}{:>12}{:>7}{:>13}{:>14}{:>14} ", entry.ranks(), grid_of(entry),
                           entry.stage, format_parameters(entry.parameters),
-                          format_bytes(entry.total_bytes()), step_of(entry));
-      for (const auto& [key, setting] : answer.settings()) {
-        text += std::visit(
-            [&, &at = key](const auto& value) { return fmt::format(" {}={}", at, value); },
-            setting);
-      }
-      text += '\n';
+                          format_bytes(entry.total_bytes()), step_of(entry)) +
+              shown(answer.settings()) + '\n';
     }
     text += remarks(fit);
   }

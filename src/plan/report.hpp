@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "plan/fit.hpp"
+#include "plan/proposals.hpp"
 
 namespace kzero::plan {
 
 std::string table(const std::vector<Entry>& entries);
 std::string table(const std::vector<Fit>& fits);
+
+/// Formats the fastest proposals, one line each.
+std::string table(const std::vector<Proposal>& proposals);
 
 /// Formats the model states of nominal sizes in GB of 1e9 bytes, as in the paper.
 std::string table(const std::vector<Holding>& holdings);
@@ -18,6 +21,7 @@ std::string table(const std::vector<Holding>& holdings);
 /// Formats a JSON array with one object per plan. docs/planning.md lists the fields.
 std::string json(const std::vector<Entry>& entries);
 std::string json(const std::vector<Fit>& fits);
+std::string json(const std::vector<Proposal>& proposals);
 std::string json(const std::vector<Holding>& holdings);
 
 }  // namespace kzero::plan

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
+
+#include "plan/linked_rank.hpp"
 
 namespace kzero::plan {
 
@@ -39,38 +43,13 @@ class Prices {
   double ring_byte_ = 0;
 };
 
-/// A rank with its link: the time on each.
-class LinkedRank {
- public:
-  explicit LinkedRank(bool in_flight) : in_flight_(in_flight) {}
-
-  double now() const { return now_; }
-  void work(double seconds) { now_ += seconds; }
-  void wait(double until) { now_ = std::max(now_, until); }
-
-  /// Begins messages and returns when they arrive.
-  double begin(double seconds) {
-    link_ = std::max(link_, now_) + seconds;
-    if (!in_flight_) wait(link_);
-    return link_;
-  }
-
-  /// Lets time pass in which everything repeats.
-  void skip(double seconds) {
-    now_ += seconds;
-    link_ += seconds;
-  }
-
- private:
-  bool in_flight_;
-  double now_ = 0, link_ = 0;
-};
-
 /// A unit's reduction, as zero::Reduction makes it.
 class Reduction {
  public:
-  Reduction(const Outline& o, const Prices& prices, const UnitSum& sum, LinkedRank& rank)
+  Reduction(const Outline& o, const Prices& prices, Index unit, const UnitSum& sum,
+            LinkedRank& rank)
       : rank_(rank),
+        unit_(unit),
         slots_(o.slots),
         slices_(sum.slices),
         collect_(prices.of(sum.collect)),
@@ -78,8 +57,8 @@ class Reduction {
         gather_(prices.of(sum.gather)) {
     if (o.device_sums) {
       const auto n = static_cast<double>(slices_);
-      arrivals_ = {rank.begin(n * (collect_ + exchange_))};
-      if (gather_ > 0) gathered_ = rank.begin(n * gather_);
+      arrivals_ = {begin_messages(n * (collect_ + exchange_), "sum")};
+      if (gather_ > 0) gathered_ = begin_messages(n * gather_, "gather of the sum");
       slices_ = 1, gather_ = 0;
       return;
     }
@@ -89,21 +68,25 @@ class Reduction {
   /// Returns when the gather of the sum arrives; 0 without one.
   double finish() {
     for (Index i = 0; i < slices_; ++i) {
-      rank_.wait(arrivals_[i]);
+      rank_.wait(arrivals_[i], &Waits::sums);
       if (i + slots_ < slices_) begin();
-      if (gather_ > 0) gathered_ = rank_.begin(gather_);
+      if (gather_ > 0) gathered_ = begin_messages(gather_, "gather of the sum");
     }
     return gathered_;
   }
 
  private:
   void begin() {
-    if (collect_ > 0) rank_.wait(rank_.begin(collect_));
-    arrivals_.push_back(exchange_ > 0 ? rank_.begin(exchange_) : rank_.now());
+    if (collect_ > 0) rank_.wait(begin_messages(collect_, "sum within the node"), &Waits::sums);
+    arrivals_.push_back(exchange_ > 0 ? begin_messages(exchange_, "sum") : rank_.now());
+  }
+
+  double begin_messages(double seconds, std::string_view what) {
+    return rank_.begin(seconds, &Waits::sums, what, unit_);
   }
 
   LinkedRank& rank_;
-  Index slots_, slices_;
+  Index unit_, slots_, slices_;
   double collect_, exchange_, gather_;
   double gathered_ = 0;
   std::vector<double> arrivals_;
@@ -116,7 +99,7 @@ class Replay {
       : o_(outline),
         prices_(outline, network),
         parts_(parts),
-        rank_(outline.in_flight),
+        rank_(outline.in_flight, nullptr),
         arrivals_(outline.updates.size()) {
     for (const Collective& gather : outline.gathers) gathers_.push_back(prices_.of(gather));
     for (const Collective& gather : outline.update_gathers)
@@ -124,30 +107,34 @@ class Replay {
     gathers_.resize(outline.updates.size());
   }
 
-  double now() const { return rank_.now(); }
+  LinkedRank& rank() { return rank_; }
 
   void step() {
     run_rounds();
     const double matrices = exchange_matrices();
     for (std::size_t u = 0; u < o_.updates.size(); ++u) {
-      rank_.work((parts_.optimizer - matrices) * o_.updates[u]);
-      if (!update_gathers_.empty()) arrivals_[u] = rank_.begin(update_gathers_[u]);
+      const auto unit = static_cast<Index>(u);
+      rank_.work((parts_.optimizer - matrices) * o_.updates[u], "update", unit);
+      if (update_gathers_.empty()) continue;
+      arrivals_[u] = {
+          rank_.begin(update_gathers_[u], &Waits::updates, "gather of updated parameters", unit),
+          &Waits::updates};
     }
     if (o_.device_sums) return;  // the next step waits for each unit
-    for (double& arrival : arrivals_) arrive(arrival);
+    for (Arrival& arrival : arrivals_) arrive(arrival);
   }
 
  private:
   /// All rounds between the third and the last take as long as the third.
   void run_rounds() {
     constexpr Index replayed = 3;
-    double begin = rank_.now();
+    LinkedRank::Mark begin = rank_.mark();
     for (Index round = 0; round + 1 < std::min(o_.rounds, replayed + 1); ++round) {
-      begin = rank_.now();
+      begin = rank_.mark();
       run_round(o_.sums);
     }
     if (o_.rounds > replayed + 1)
-      rank_.skip(static_cast<double>(o_.rounds - replayed - 1) * (rank_.now() - begin));
+      rank_.repeat(begin, static_cast<double>(o_.rounds - replayed - 1));
     run_round(o_.last_sums);
   }
 
@@ -161,19 +148,23 @@ class Replay {
       open.clear();
     };
     for (const OutlinedOperation& operation : o_.operations) {
-      for (const Index u : operation.gathers) arrivals_[u] = rank_.begin(gathers_[u]);
+      for (const Index u : operation.gathers) {
+        arrivals_[u] = {rank_.begin(gathers_[u], &Waits::gathers, "gather of parameters", u),
+                        &Waits::gathers};
+      }
       for (const Index u : operation.needs) arrive(arrivals_[u]);
-      rank_.work(operation.work * (parts_.model / rounds + tensor) +
-                 operation.recomputed * parts_.recompute / rounds);
+      rank_.block(operation.work * tensor, &Waits::activations);
+      rank_.work((operation.work * parts_.model + operation.recomputed * parts_.recompute) / rounds,
+                 name_of(operation.pass), operation.unit);
       end_reductions();
       if (sums.empty()) continue;
       for (const Index u : operation.complete) {
-        open.emplace_back(o_, prices_, sums[u], rank_);
+        open.emplace_back(o_, prices_, u, sums[u], rank_);
         if (!o_.reductions_overlap || u != operation.complete.back()) end_reductions();
       }
     }
     end_reductions();
-    rank_.wait(last_gather);
+    rank_.wait(last_gather, &Waits::sums);
   }
 
   /// Returns the seconds of work, which are part of the optimizer's.
@@ -186,31 +177,39 @@ class Replay {
     double arriving = 0;
     std::array<double, 2> leaving{};
     const auto begin_gather = [&](Index round) {
-      rank_.wait(leaving[round % 2]);
-      arriving = rank_.begin(gather);
+      rank_.wait(leaving[round % 2], &Waits::matrices);
+      arriving = rank_.begin(gather, &Waits::matrices, "gather of matrices", -1);
     };
     if (o_.reductions_overlap) begin_gather(0);
     for (Index round = 0; round < turns.rounds; ++round) {
       if (!o_.reductions_overlap) begin_gather(round);
-      rank_.wait(arriving);
+      rank_.wait(arriving, &Waits::matrices);
       if (o_.reductions_overlap && round + 1 < turns.rounds) begin_gather(round + 1);
-      rank_.work(tensor + parts_.matrices / rounds);
-      leaving[round % 2] = rank_.begin(back);
+      rank_.block(tensor, &Waits::matrices);
+      rank_.work(parts_.matrices / rounds, "matrices", -1);
+      leaving[round % 2] = rank_.begin(back, &Waits::matrices, "return of matrices", -1);
     }
-    for (const double until : leaving) rank_.wait(until);
+    for (const double until : leaving) rank_.wait(until, &Waits::matrices);
     return parts_.matrices;
   }
 
-  void arrive(double& arrival) {
-    rank_.wait(arrival);
-    arrival = 0;
+  /// When a unit's parameters arrive, and from which gather.
+  struct Arrival {
+    double time = 0;
+    double Waits::*cause = &Waits::gathers;
+  };
+
+  void arrive(Arrival& arrival) {
+    rank_.wait(arrival.time, arrival.cause);
+    arrival = {};
   }
 
   const Outline& o_;
   Prices prices_;
   Estimate parts_;
   LinkedRank rank_;
-  std::vector<double> gathers_, update_gathers_, arrivals_;  // by unit
+  std::vector<double> gathers_, update_gathers_;  // by unit
+  std::vector<Arrival> arrivals_;                 // by unit
 };
 
 }  // namespace
@@ -230,28 +229,53 @@ double message_seconds(const Outline& outline, const Network& network) {
          prices.of(turns.tensor);
 }
 
-double step_seconds(const Outline& outline, const Network& network, const Estimate& parts) {
+StepTime step_time(const Outline& outline, const Network& network, const Estimate& parts,
+                   std::vector<SpanRecord>* spans) {
   Replay replay(outline, network, parts);
   replay.step();
-  const double first = replay.now();
+  const LinkedRank::Mark first = replay.rank().mark();
+  replay.rank().record(spans);
   replay.step();
-  return replay.now() - first;
+  const LinkedRank::Mark second = replay.rank().mark();
+  StepTime time{.seconds = second.now - first.now};
+  for (const auto& [cause, name] : wait_causes)
+    time.waits.*cause = second.waits.*cause - first.waits.*cause;
+  return time;
 }
 
-Estimate estimate(const Entry& entry, const Rates& rates, const Network& network) {
-  Estimate slowest = estimate(entry.work, rates);
+namespace {
+
+/// The outline whose step takes longest, and its estimate.
+std::pair<const Outline*, Estimate> slowest_of(const Entry& entry, const Rates& rates,
+                                               const Network& network) {
+  std::pair<const Outline*, Estimate> slowest{nullptr, estimate(entry.work, rates)};
   double most = -1;
   for (const Outline& outline : entry.outlines) {
     Estimate parts = estimate(entry.work, rates);
     parts.messages = message_seconds(outline, network);
-    const double seconds = step_seconds(outline, network, parts);
-    if (seconds <= most) continue;
-    most = seconds;
-    parts.overlapped = std::max(0.0, parts.seconds() - seconds);
-    slowest = parts;
+    const StepTime step = step_time(outline, network, parts);
+    if (step.seconds <= most) continue;
+    most = step.seconds;
+    parts.overlapped = std::max(0.0, parts.seconds() - step.seconds);
+    parts.waits = step.waits;
+    slowest = {&outline, parts};
   }
+  return slowest;
+}
+
+}  // namespace
+
+Estimate estimate(const Entry& entry, const Rates& rates, const Network& network) {
+  Estimate slowest = slowest_of(entry, rates, network).second;
   if (slowest.messages > 0) slowest.rates.sent_bytes = entry.work.sent_bytes / slowest.messages;
   return slowest;
+}
+
+std::vector<SpanRecord> time_line(const Entry& entry, const Rates& rates, const Network& network) {
+  std::vector<SpanRecord> spans;
+  const auto [outline, parts] = slowest_of(entry, rates, network);
+  if (outline != nullptr) step_time(*outline, network, parts, &spans);
+  return spans;
 }
 
 }  // namespace kzero::plan

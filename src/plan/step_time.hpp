@@ -1,6 +1,9 @@
 // The time of a step whose messages overlap with its work exactly where the run's do.
 #pragma once
 
+#include <vector>
+
+#include "base/timeline.hpp"
 #include "plan/plan.hpp"
 
 namespace kzero::plan {
@@ -9,13 +12,24 @@ namespace kzero::plan {
 /// activations and matrices are included.
 double message_seconds(const Outline& outline, const Network& network);
 
-/// Returns the seconds of a step that does the work of `parts`. Replays the operations of a step on
+struct StepTime {
+  double seconds = 0;
+  Waits waits{};
+};
+
+/// Returns the time of a step that does the work of `parts`. Replays the operations of a step on
 /// one rank and one link, which carries one message at a time. Messages of a tensor group delay the
-/// operation that needs them. Additions of received gradients cost nothing.
-double step_seconds(const Outline& outline, const Network& network, const Estimate& parts);
+/// operation that needs them. Additions of received gradients cost nothing. `spans`, if any,
+/// receives the step's time line: lane 0 is the rank, lane 1 its link. Of the micro-batches the
+/// first three and the last are in it.
+StepTime step_time(const Outline& outline, const Network& network, const Estimate& parts,
+                   std::vector<SpanRecord>* spans = nullptr);
 
 /// Estimates the step of an entry: the slowest of its outlines. `network.node_ranks` is not used:
 /// the entry knows its nodes.
 Estimate estimate(const Entry& entry, const Rates& rates, const Network& network);
+
+/// Returns the time line of the step that estimate() returns.
+std::vector<SpanRecord> time_line(const Entry& entry, const Rates& rates, const Network& network);
 
 }  // namespace kzero::plan

@@ -7,6 +7,9 @@
 // cores are ignored. docs/results.md compares estimates with measurements.
 #pragma once
 
+#include <string_view>
+#include <utility>
+
 namespace kzero::plan {
 
 /// The work of one rank per step.
@@ -26,6 +29,30 @@ struct Rates {
   double sent_bytes = 0;
 };
 
+/// The seconds of a step in which a rank computes nothing, by the messages that it waits for.
+struct Waits {
+  double gathers = 0;      // of parameters, before an operation
+  double sums = 0;         // of gradients
+  double updates = 0;      // of updated parameters, after the optimizer or before an operation
+  double activations = 0;  // of a tensor group
+  double matrices = 0;     // of the optimizer
+
+  double sum() const { return gathers + sums + updates + activations + matrices; }
+};
+
+constexpr std::pair<double Waits::*, std::string_view> wait_causes[] = {
+    {&Waits::gathers, "gathers of parameters"},
+    {&Waits::sums, "sums of gradients"},
+    {&Waits::updates, "gathers of updated parameters"},
+    {&Waits::activations, "activations of tensor groups"},
+    {&Waits::matrices, "matrices of the optimizer"}};
+
+constexpr std::string_view name_of(double Waits::*cause) {
+  for (const auto& [known, name] : wait_causes)
+    if (known == cause) return name;
+  return "";
+}
+
 /// The seconds of a step.
 struct Estimate {
   Rates rates;
@@ -33,6 +60,7 @@ struct Estimate {
   double matrices = 0;    // of the optimizer's seconds
   double messages = 0;    // as if nothing overlapped
   double overlapped = 0;  // of the messages' seconds, in which the rank computes
+  Waits waits{};          // the other seconds of the messages
 
   double seconds() const { return model + recompute + optimizer + messages - overlapped; }
 };

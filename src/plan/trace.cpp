@@ -16,11 +16,6 @@ using param::Value;
 using param::ValueKind;
 using Strings = std::vector<std::string>;
 
-std::string name_of(param::Pass pass) {
-  constexpr const char* names[] = {"forward", "loss", "backward"};
-  return names[static_cast<int>(pass)];
-}
-
 std::string name_of(const Value& value) {
   if (value.kind == ValueKind::parameters) return fmt::format("P{}", value.unit);
   const std::string base =

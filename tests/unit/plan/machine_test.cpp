@@ -78,6 +78,22 @@ TEST(MachineFile, IsReadInItsUnits) {
             0);
 }
 
+TEST(MachineFile, MaySayMoreOfItsNodesAndStorage) {
+  const Machine without = machine();
+  EXPECT_FALSE(without.rank_memory || without.site.node_watts ||
+               without.site.node_failure_seconds || without.site.storage_bytes);
+  EXPECT_EQ(without.network.rings, 1);
+  std::string text = replaced("ranks = 4", "ranks = 4\nwatts = 700\nhours_between_failures = 0.5");
+  text = text.replace(text.find("[node]"), 0, "[storage]\nbandwidth = \"2GB\"\n");
+  text = text.replace(text.find("tflops"), 0, "memory = \"80GB\"\n") + "rings = 8\n";
+  const Machine m = read_machine({"m.toml", text});
+  EXPECT_EQ(m.rank_memory, 80e9);
+  EXPECT_EQ(m.site.node_watts, 700);
+  EXPECT_EQ(m.site.node_failure_seconds, 1800);
+  EXPECT_EQ(m.site.storage_bytes, 2e9);
+  EXPECT_EQ(m.network.rings, 8);
+}
+
 TEST(MachineFile, SharesAreStraightLinesBetweenWidths) {
   const Machine m = machine();
   for (const auto& [width, share] :

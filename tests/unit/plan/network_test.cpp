@@ -32,6 +32,17 @@ TEST(Ring, OfOneRankSendsNothing) {
 // rate.
 TEST(Ring, OfAllRanksLeavesEachNodeOnce) { EXPECT_DOUBLE_EQ(ring(8, 8, 1), 1.0 / 10); }
 
+// Each of several rings leaves a node over an adapter of its own, up to what the node can send.
+TEST(Ring, SeveralShareANodesAdapters) {
+  Network network = nodes_of_4;
+  network.rings = 2;
+  EXPECT_DOUBLE_EQ(seconds_per_byte(network, {8, 8, 1}, Pattern::ring), 1.0 / 20);
+  network.rings = 8;
+  EXPECT_DOUBLE_EQ(seconds_per_byte(network, {8, 8, 1}, Pattern::ring), 1.0 / 32);
+  EXPECT_DOUBLE_EQ(seconds_per_byte(network, {64, 16, 4}, Pattern::ring), 4.0 / 32);
+  EXPECT_DOUBLE_EQ(seconds_per_byte(network, {8, 8, 1}, Pattern::exchange), exchange(8, 8, 1));
+}
+
 // With stride 4, as for tensor groups of 4, all four ranks of a node send out: 32 / 4 each, which
 // is less than the 10 of a single rank. With stride 2 two ranks send out: 32 / 2 is more than a
 // rank can send.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace kzero::plan {
 namespace {
 
@@ -27,8 +29,15 @@ Outline two_operations() {
   return o;
 }
 
-double step_of(const Outline& o, Estimate parts = {.rates = {}, .model = 20, .optimizer = 4}) {
-  return step_seconds(o, network, parts);
+constexpr Estimate work{.rates = {}, .model = 20, .optimizer = 4};
+
+/// Every second of a step is work or waiting.
+double step_of(const Outline& o, const Estimate& parts = work) {
+  const StepTime step = step_time(o, network, parts);
+  double model = 0;
+  for (const OutlinedOperation& operation : o.operations) model += operation.work * parts.model;
+  EXPECT_NEAR(step.seconds, model + parts.optimizer + step.waits.sum(), 1e-9);
+  return step.seconds;
 }
 
 TEST(StepTime, OfMessagesThatBlockIsTheSum) {
@@ -133,6 +142,43 @@ TEST(StepTime, MatricesAreGatheredARoundAhead) {
   EXPECT_DOUBLE_EQ(step_of(o, parts), 20 + 16 + 2 + 1 + 1)
       << "the first gather, the last return, and the first one, whose buffer the third gather "
          "needs";
+}
+
+TEST(StepTime, NamesWhatARankWaitsFor) {
+  Outline o = two_operations();
+  o.data = {4, 2, 2};
+  o.tensor = {4, 2, 1};
+  o.node_ranks = o.sharing = 4;
+  o.update_gathers = o.gathers;
+  o.sums = o.last_sums;
+  o.rounds = 100;
+  o.operations[0].gathers = {0};
+  o.tensor_per_micro_batch = {.exchanged = 5};
+  const Waits waits = step_time(o, network, work).waits;
+  EXPECT_NEAR(waits.gathers, 300, 1e-9);
+  EXPECT_NEAR(waits.sums, 600, 1e-9);
+  EXPECT_NEAR(waits.activations, 500, 1e-9);
+  EXPECT_NEAR(waits.updates, 3, 1e-9);
+  EXPECT_EQ(waits.matrices, 0);
+}
+
+TEST(StepTime, TimeLinesHaveEverySecondOfTheRankAndItsLink) {
+  Outline o = two_operations();
+  o.update_gathers = o.gathers;
+  o.operations.push_back({.work = 0.25, .complete = {}});
+  o.in_flight = o.reductions_overlap = true;
+  std::vector<SpanRecord> spans;
+  const double seconds = step_time(o, network, work, &spans).seconds;
+  std::array<double, 2> covered{};
+  std::array<std::int64_t, 2> end{spans.front().begin, 0};
+  for (const SpanRecord& span : spans) {
+    EXPECT_GE(span.begin, end[span.lane]) << span.name << " overlaps the span before it";
+    end[span.lane] = span.end;
+    covered[span.lane] += 1e-9 * static_cast<double>(span.end - span.begin);
+  }
+  EXPECT_NEAR(covered[0], seconds, 1e-6);
+  EXPECT_NEAR(covered[1], message_seconds(o, network), 1e-6);
+  EXPECT_STREQ(spans.front().name, "forward of unit 0");
 }
 
 }  // namespace

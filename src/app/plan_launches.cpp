@@ -1,0 +1,131 @@
+#include "app/plan_launches.hpp"
+
+#include <fmt/format.h>
+
+#include <Kokkos_Core.hpp>
+#include <algorithm>
+#include <cstdlib>
+
+#include "comm/placement.hpp"
+#include "convert/architecture.hpp"
+#include "deck/reader.hpp"
+#include "model/definition.hpp"
+#include "plan/step_time.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+/// The nodes that a launch fills: the given number, or that of the machine that a file describes.
+Index nodes_of(const PlanArguments& arguments, const GivenMachine& machine, Index ranks) {
+  if (machine) return ceil_div(ranks, machine->network.node_ranks);
+  const Index nodes = arguments.nodes.empty() ? 1 : arguments.nodes.front();
+  KZERO_REQUIRE(nodes <= ranks, ExitCode::usage,
+                "--nodes must be at most the number of ranks, {}, found {}", ranks, nodes);
+  return nodes;
+}
+
+/// The ranks of each launch: those of full nodes of a described machine, otherwise --ranks. Empty:
+/// as many as the grid needs.
+std::vector<Index> ranks_of(const PlanArguments& arguments, const GivenMachine& machine) {
+  if (!machine) {
+    KZERO_REQUIRE(arguments.nodes.size() <= 1, ExitCode::usage,
+                  "several numbers of --nodes need --rates, which says how many ranks a node has");
+    return arguments.ranks;
+  }
+  KZERO_REQUIRE(arguments.nodes.empty() || arguments.ranks.empty(), ExitCode::usage,
+                "--rates needs one of --ranks and --nodes: its file says that a node has {} ranks",
+                machine->network.node_ranks);
+  if (arguments.nodes.empty()) return arguments.ranks;
+  std::vector<Index> ranks;
+  for (const Index nodes : arguments.nodes) ranks.push_back(nodes * machine->network.node_ranks);
+  return ranks;
+}
+
+/// Rates for every number of threads in the launches, measured with as many as this machine has
+/// cores for. Empty if operations cannot be measured.
+std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
+                                               const std::vector<Launch>& all) {
+  if (!given.operations && !plan::can_measure_blocks()) return std::nullopt;
+  Index threads = 1;
+  for (const Launch& launch : all) threads = std::max(threads, launch.threads.count);
+  threads = std::min(threads, runtime::usable_cores());
+  std::optional<Kokkos::ScopeGuard> kokkos;
+  if (!given.operations) {
+    runtime::threads_of_environment();    // OpenMP starts this many, whatever number is requested
+    setenv("OMP_PROC_BIND", "false", 0);  // as in a run
+    kokkos.emplace(Kokkos::InitializationSettings()
+                       .set_num_threads(static_cast<int>(threads))
+                       .set_disable_warnings(true));
+  }
+  return plan::RateSource(given, all.front().config, threads);
+}
+
+}  // namespace
+
+GivenMachine machine_of(const PlanArguments& arguments) {
+  if (arguments.machine.empty()) return std::nullopt;
+  return plan::read_machine(load(arguments.machine, pipe_patience, "rates file"));
+}
+
+std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine& machine) {
+  const deck::Source source = load(arguments.deck.file);
+  std::vector<Launch> found;
+  const auto plan_launches = [&](const std::vector<std::string>& overrides) {
+    const auto read = [&](Index ranks) {
+      return deck::read(source, overrides, {ranks, deck::Purpose::plan, model::parameter_names},
+                        convert::read_architecture);
+    };
+    std::vector<Index> all = ranks_of(arguments, machine);
+    if (all.empty()) {
+      const deck::Grid grid = read(0).grid;
+      all = {std::max<Index>(1, grid.data) * grid.tensor};
+    }
+    for (const Index ranks : all) {
+      deck::Config config = read(ranks);
+      const Index nodes = nodes_of(arguments, machine, ranks);
+      const Index node_ranks = ceil_div(ranks, nodes);
+      config.placement = comm::placement_on(comm::filled_nodes(ranks, node_ranks), config, ranks);
+      const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
+      found.push_back({ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks)});
+    }
+  };
+  if (arguments.tensor.empty()) plan_launches(arguments.deck.overrides);
+  for (const Index tensor : arguments.tensor) {
+    std::vector<std::string> overrides = arguments.deck.overrides;
+    overrides.push_back(fmt::format("grid.tensor={}", tensor));
+    plan_launches(overrides);
+  }
+  return found;
+}
+
+Estimator::Estimator(const PlanArguments& arguments, const GivenMachine& machine,
+                     const std::vector<Launch>& all)
+    : machine_(machine), tokens_(arguments.tokens) {
+  if (!machine_) source_ = measured_rates(arguments.rates, all);
+}
+
+void Estimator::add_to(plan::Entry& entry, Index nodes) const {
+  if (source_) {
+    const plan::Rates rates = source_->of_rank(entry.threads);
+    entry.estimate = plan::estimate(entry, rates, plan::uniform_network(rates.sent_bytes));
+  }
+  if (machine_) {
+    entry.estimate = machine_->estimate_of(entry);
+    entry.machine = machine_->name;
+  }
+  if (tokens_ == 0 || !entry.estimate) return;
+  entry.campaign =
+      plan::campaign({.seconds = entry.estimate->seconds(),
+                      .tokens = static_cast<double>(entry.tokens),
+                      .checkpoint_bytes = entry.checkpoint_bytes},
+                     nodes, machine_ ? machine_->site : plan::Site{}, static_cast<double>(tokens_));
+}
+
+std::vector<SpanRecord> Estimator::time_line(const plan::Entry& entry) const {
+  if (machine_) return plan::time_line(entry, machine_->rates_at(entry.width), machine_->network);
+  const plan::Rates rates = source_->of_rank(entry.threads);
+  return plan::time_line(entry, rates, plan::uniform_network(rates.sent_bytes));
+}
+
+}  // namespace kzero::app

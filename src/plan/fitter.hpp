@@ -1,0 +1,39 @@
+// Plans variants of a deck and keeps those that the rules accept and a rank's memory holds.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace kzero::plan {
+
+class Fitter {
+ public:
+  /// Variants are launched on `ranks` with `threads` each. `bytes` is the memory of a rank, or of
+  /// its device.
+  Fitter(Index ranks, Index threads, Index bytes)
+      : ranks_(ranks), threads_(threads), bytes_(bytes) {}
+
+  /// Returns the plan of a deck if the rules accept it and it fits.
+  std::optional<Entry> attempt(deck::Config config) const;
+
+  /// Completes a deck by the rules, or returns their objections.
+  std::optional<std::string> refusal(deck::Config& config) const;
+
+  /// Returns the plan with the largest micro-batch that fits. Micro-batches divide a rank's part of
+  /// the global batch.
+  std::optional<Entry> largest_micro_batch(deck::Config config) const;
+
+  /// Returns the plan with the most layers that fit.
+  std::optional<Entry> most_layers(deck::Config config) const;
+
+ private:
+  Index ranks_, threads_, bytes_;
+};
+
+/// The recomputation modes of a deck to try. P_a needs tensor ranks to partition a block's input.
+std::vector<deck::Recompute> recompute_variants(const deck::Config& deck);
+
+}  // namespace kzero::plan

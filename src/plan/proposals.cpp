@@ -1,0 +1,80 @@
+#include "plan/proposals.hpp"
+
+#include <algorithm>
+
+#include "plan/fitter.hpp"
+
+namespace kzero::plan {
+
+namespace {
+
+/// The kinds of sharding of a stage: over all ranks, and with a copy for each node.
+std::vector<deck::Zero> sharding_variants(const deck::Config& deck) {
+  using Parameters = deck::SharesParameters;
+  using Gradients = deck::KeepsSums;
+  std::vector<deck::Zero> all;
+  const bool has_nodes = deck.placement.data_nodes != 1;
+  for (Index stage = 0; stage <= 3; ++stage) {
+    deck::Zero zero = deck.zero;
+    zero.stage = stage;
+    zero.parameters = Parameters::ranks;
+    zero.gradients = Gradients::automatic;
+    all.push_back(zero);
+    if (!has_nodes || stage < 2) continue;
+    zero.gradients = Gradients::nodes;
+    all.push_back(zero);
+    if (stage < 3) continue;
+    zero.parameters = Parameters::node;
+    all.push_back(zero);
+  }
+  return all;
+}
+
+Settings settings_of(const Entry& entry, const deck::Zero& zero) {
+  Settings settings{{"grid.tensor", entry.tensor_ranks},
+                    {"zero.stage", entry.stage},
+                    {"train.micro_batch", entry.micro_batch},
+                    {"recompute.mode", std::string(name_of(entry.recompute.mode))}};
+  if (entry.recompute.partition) settings.emplace_back("recompute.partition", true);
+  if (zero.gradients == deck::KeepsSums::nodes) settings.emplace_back("zero.gradients", "node");
+  if (zero.parameters == deck::SharesParameters::node)
+    settings.emplace_back("zero.parameters", "node");
+  return settings;
+}
+
+/// Whether a kind of sharding makes no difference: it repeats the proposal before it.
+bool is_repetition(const Entry& entry, const std::vector<Proposal>& found) {
+  return std::ranges::any_of(found, [&](const Proposal& other) {
+    return other.entry.stage == entry.stage && other.entry.recompute == entry.recompute &&
+           other.entry.total_bytes() == entry.total_bytes() &&
+           other.entry.estimate->seconds() == entry.estimate->seconds();
+  });
+}
+
+}  // namespace
+
+std::vector<Proposal> proposals(const deck::Config& deck, Index ranks, Index threads, Index bytes,
+                                const Estimating& add_estimate) {
+  const Fitter fitter(ranks, threads, bytes);
+  std::vector<Proposal> found;
+  for (const deck::Zero& zero : sharding_variants(deck)) {
+    for (const deck::Recompute& recompute : recompute_variants(deck)) {
+      deck::Config config = deck;
+      config.zero = zero;
+      config.recompute = recompute;
+      auto entry = fitter.largest_micro_batch(config);
+      if (!entry) continue;
+      add_estimate(*entry);
+      if (is_repetition(*entry, found)) continue;
+      found.push_back({*entry, settings_of(*entry, zero)});
+    }
+  }
+  return found;
+}
+
+void sort_by_time(std::vector<Proposal>& proposals) {
+  std::ranges::stable_sort(
+      proposals, {}, [](const Proposal& proposal) { return proposal.entry.estimate->seconds(); });
+}
+
+}  // namespace kzero::plan

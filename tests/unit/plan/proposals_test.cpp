@@ -1,0 +1,113 @@
+// Proposals fit, give their entry when they are planned again, and come in the order of their time.
+#include "plan/proposals.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "comm/placement.hpp"
+#include "deck/rules.hpp"
+#include "plan/step_time.hpp"
+
+namespace kzero::plan {
+namespace {
+
+constexpr Index launch_ranks = 4;
+
+deck::Config deck(Index nodes, Index tensor) {
+  deck::Config config;
+  config.model.hidden = 60, config.model.heads = 4, config.model.layers = 5;
+  config.grid.tensor = tensor;
+  config.train.global_batch = 48, config.train.micro_batch = 4;
+  deck::resolve(config, {.ranks = launch_ranks});
+  config.placement = comm::placement_on(comm::filled_nodes(launch_ranks, launch_ranks / nodes),
+                                        config, launch_ranks);
+  return config;
+}
+
+void add_estimate(Entry& entry) {
+  constexpr Rates rates{.operations = 1e9, .memory_bytes = 1e9};
+  entry.estimate =
+      estimate(entry, rates,
+               {.node_ranks = 2, .within_node = 1e8, .rank_between = 1e7, .node_between = 1e7});
+}
+
+std::vector<Proposal> proposed(const deck::Config& config, Index bytes) {
+  std::vector<Proposal> found = proposals(config, launch_ranks, 1, bytes, add_estimate);
+  sort_by_time(found);
+  return found;
+}
+
+/// The deck with a proposal's settings.
+deck::Config with(deck::Config config, const Proposal& proposal) {
+  config.zero.gradients = deck::KeepsSums::automatic;
+  for (const auto& [key, value] : proposal.settings) {
+    if (key == "zero.stage") config.zero.stage = std::get<Index>(value);
+    if (key == "train.micro_batch") config.train.micro_batch = std::get<Index>(value);
+    if (key == "recompute.partition") config.recompute.partition = std::get<bool>(value);
+    if (key == "zero.gradients") config.zero.gradients = deck::KeepsSums::nodes;
+    if (key == "zero.parameters") config.zero.parameters = deck::SharesParameters::node;
+    if (key != "recompute.mode") continue;
+    config.recompute.mode = proposal.entry.recompute.mode;
+    EXPECT_EQ(std::get<std::string>(value), name_of(config.recompute.mode));
+  }
+  deck::resolve(config, {.ranks = launch_ranks});
+  return config;
+}
+
+TEST(Proposals, AreReproducedByTheirSettings) {
+  for (const Index tensor : {1, 2}) {
+    const deck::Config config = deck(2, tensor);
+    const std::vector<Proposal> all = proposed(config, Index{1} << 40);
+    for (const Proposal& proposal : all) {
+      Entry again = plan(with(config, proposal), 1);
+      add_estimate(again);
+      EXPECT_EQ(again.total_bytes(), proposal.entry.total_bytes());
+      EXPECT_EQ(again.estimate->seconds(), proposal.entry.estimate->seconds());
+    }
+    EXPECT_TRUE(std::ranges::is_sorted(
+        all, {}, [](const Proposal& p) { return p.entry.estimate->seconds(); }));
+  }
+}
+
+// With one round nothing is kept between rounds, so that zero.gradients makes no difference.
+TEST(Proposals, TryEveryStageAndKindOfShardingThatMakesADifference) {
+  const auto kinds = [](Index nodes, Index bytes) {
+    std::set<std::string> found;
+    for (const Proposal& proposal : proposed(deck(nodes, 1), bytes)) {
+      std::string kind = std::to_string(proposal.entry.stage);
+      for (const auto& [key, value] : proposal.settings)
+        if (key.starts_with("zero.") && key != "zero.stage") kind += " " + key;
+      found.insert(kind);
+    }
+    return found;
+  };
+  constexpr Index one_round = Index{1} << 40, several_rounds = 8'000'000;
+  using Kinds = std::set<std::string>;
+  EXPECT_EQ(kinds(1, one_round), (Kinds{"0", "1", "2", "3"}));
+  EXPECT_EQ(kinds(2, one_round), (Kinds{"0", "1", "2", "3", "3 zero.gradients zero.parameters"}));
+  EXPECT_EQ(kinds(2, several_rounds),
+            (Kinds{"0", "1", "2", "2 zero.gradients", "3", "3 zero.gradients",
+                   "3 zero.gradients zero.parameters"}));
+}
+
+TEST(Proposals, FitWithTheLargestMicroBatch) {
+  const deck::Config config = deck(2, 1);
+  std::set<Index> micro_batches;
+  for (Index bytes = 1'000'000; bytes < 300'000'000; bytes = bytes * 3 / 2) {
+    for (const Proposal& proposal : proposed(config, bytes)) {
+      EXPECT_LE(proposal.entry.device_bytes(), bytes);
+      micro_batches.insert(proposal.entry.micro_batch);
+      deck::Config larger = with(config, proposal);
+      for (Index micro = larger.train.micro_batch + 1; micro <= 12; ++micro) {
+        if (12 % micro != 0) continue;
+        larger.train.micro_batch = micro;
+        EXPECT_GT(plan(larger, 1).device_bytes(), bytes) << micro;
+      }
+    }
+  }
+  EXPECT_GT(micro_batches.size(), 3) << "budgets make a difference";
+}
+
+}  // namespace
+}  // namespace kzero::plan
