@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the memory in the output of `kzero plan --json`: by ZeRO stage, and over the number of ranks.
+"""Draws the output of `kzero plan --json`: memory by ZeRO stage and over the number of ranks, or tokens/s over the ranks.
 
     kzero plan --parameters 7.5e9 --ranks 64 --json | python3 postprocess/plot_plan.py - -o figure1.png
 
@@ -16,7 +16,7 @@ import figure
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FixedLocator, NullLocator
 
-STAGES = ["stage 0", "stage 1 ($P_{os}$)", "stage 2 ($P_{os+g}$)", "stage 3 ($P_{os+g+p}$)"]  # with the paper's names
+STAGES = ["stage 0", "stage 1 (P_os)", "stage 2 (P_os+g)", "stage 3 (P_os+g+p)"]  # with the paper's names
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 CATEGORY_COLORS = figure.COLORS + ["#7f7f7f", "#f0e442", "#332288"]
 
@@ -183,11 +183,41 @@ def draw_stacked(groups, limit):
     return picture
 
 
+def draw_speed(groups):
+    """Tokens per second over the numbers of ranks, and what they would be if every rank kept the speed of the first number."""
+    picture, grid = plt.subplots(1, len(groups), figsize=(max(6 * len(groups), 10), 5), squeeze=False)
+    for axes, (parameters, plans) in zip(grid[0], groups.items()):
+        for number, stage in enumerate(sorted({plan["stage"] for plan in plans})):
+            line = sorted(
+                (p["ranks"], p["tokens_per_second"]) for p in plans if p["stage"] == stage and p.get("tokens_per_second")
+            )
+            if not line:
+                raise SystemExit("--speed: the plans have no tokens_per_second; kzero plan needs a deck and rates for it")
+            style = figure.Style(stage)
+            axes.plot(*zip(*line), color=style.color, marker=style.marker, label=STAGES[stage])
+            ideal = [(ranks, line[0][1] * ranks / line[0][0]) for ranks, _ in line]
+            axes.plot(
+                *zip(*ideal), color="#444444", linestyle="--", linewidth=1, label=None if number else "as the fewest ranks"
+            )
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log", base=2)
+        axes.xaxis.set_major_locator(FixedLocator(sorted({plan["ranks"] for plan in plans})))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_major_formatter(lambda value, _: count_text(round(value)))
+        axes.set_xlabel("ranks")
+        axes.set_title(f"{count_text(parameters)} parameters")
+    grid[0, 0].set_ylabel("tokens/s, planned")
+    figure.legend_right(grid[0, -1])
+    return picture
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plans", nargs="+", metavar="PLAN.json", help="outputs of kzero plan --json; -: standard input")
     parser.add_argument("-o", "--output", default="plan.png", help="default: %(default)s")
     parser.add_argument("--limit", type=size_of, metavar="SIZE", help="memory of a device, such as 32GB, to mark what fits")
+    parser.add_argument("--speed", action="store_true", help="draw tokens/s over the ranks in place of memory")
     arguments = parser.parse_args()
     groups = {}
     for path in arguments.plans:
@@ -195,6 +225,9 @@ def main():
             groups.setdefault(plan["parameters"], []).append(plan)
     groups = dict(sorted(groups.items()))
     over_both = any(len({p["ranks"] for p in plans}) > 1 and len({p["stage"] for p in plans}) > 1 for plans in groups.values())
+    if arguments.speed:
+        figure.save(draw_speed(groups), arguments.output)
+        return
     figure.save((draw_over_ranks if over_both else draw_stacked)(groups, arguments.limit), arguments.output)
 
 

@@ -253,6 +253,16 @@ class Plans(scripts.Scripts):
                  for size in (1e12, 75e8)]  # fmt: skip
         self.check_picture("plot_plan.py", *files, "--limit", "80 GiB")
 
+    def test_speed_over_ranks(self):
+        plans = [
+            plan(75e8, n, s, parameters=15e9) | {"tokens_per_second": 1000 * n * (1 - s / 10)}
+            for n in (8, 16, 64)
+            for s in (1, 3)
+        ]
+        self.check_picture("plot_plan.py", self.write("a.json", plans), "--speed", height=300)
+        without = self.run_script("plot_plan.py", self.write("b.json", [plan(75e8, 8, 1, parameters=15e9)]), "--speed")
+        self.assertIn("the plans have no tokens_per_second", without.stderr)
+
     def test_ranks_of_a_deck(self):
         self.check_picture(
             "plot_plan.py",
