@@ -7,11 +7,10 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 
 #include "base/error.hpp"
+#include "comm/shared_device.hpp"
 #include "runtime/cuda_stream.hpp"
-#include "runtime/host_name.hpp"
 
 namespace kzero::comm {
 
@@ -35,23 +34,10 @@ ncclDataType_t type_of(Dtype dtype) {
   }
 }
 
-/// Names two ranks that share a GPU; empty if none do.
-std::string shared_device(const std::vector<std::string>& devices) {
-  std::map<std::string, int> owners;
-  int rank = 0;
-  for (const std::string& device : devices) {
-    const auto [owner, is_new] = owners.emplace(device, rank);
-    if (!is_new) return fmt::format("ranks {} and {} share {}", owner->second, rank, device);
-    ++rank;
-  }
-  return {};
-}
-
 /// Refuses ranks that share a GPU. NCCL would also refuse, but later and without naming the ranks.
 /// Collective over the group.
 void require_own_devices(const grid::Group& group) {
-  const auto devices = group.gather(runtime::device_name() + " of " + runtime::host_name());
-  const std::string problem = group.broadcast(shared_device(devices));
+  const std::string problem = shared_device(group);
   KZERO_REQUIRE(problem.empty(), ExitCode::usage,
                 "run.communicator = \"nccl\" needs a GPU for each rank; of group '{}' {}. Start "
                 "fewer ranks a node, or set run.communicator = \"mpi\"",

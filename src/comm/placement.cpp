@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "comm/shared_device.hpp"
 #include "runtime/host_name.hpp"
 
 namespace kzero::comm {
@@ -16,11 +17,12 @@ deck::Placement placement_on(std::vector<int> node_of_rank, const deck::Config& 
 }
 
 std::vector<int> data_rank_nodes(const deck::Config& config, Index tensor_rank) {
-  const auto& [all, data_nodes, shares] = config.placement;
+  const std::vector<int>& all = config.placement.node_of_rank;
   if (all.empty()) return std::vector<int>(static_cast<std::size_t>(config.grid.data), 0);
   const std::vector<int> nodes = grid::nodes_of_data_group(all, config.grid.tensor, tensor_rank);
   std::vector<int> ordered;
-  for (const int rank : grid::shard_order(nodes, data_nodes)) ordered.push_back(nodes[rank]);
+  for (const int rank : grid::shard_order(nodes, config.placement.data_nodes))
+    ordered.push_back(nodes[rank]);
   return ordered;
 }
 
@@ -41,6 +43,14 @@ std::string crowding(const runtime::Session& session) {
       load.ranks, load.threads, load.cores, runtime::host_name());
 }
 
+std::string communicator_note(const deck::Config& config) {
+  if (communicator_of(config) == config.run.communicator) return "";
+  return fmt::format(
+      "messages go over MPI (run.communicator = \"auto\"): {}, and NCCL needs a device "
+      "for each rank",
+      config.placement.shared_device);
+}
+
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
                                const runtime::Session& session, const deck::Config& config) {
   std::vector<int> found;
@@ -49,6 +59,7 @@ deck::Placement find_placement(const grid::Group& world, const grid::Nodes& node
   deck::Placement placement = placement_on(std::move(found), config, world.size());
   const NodeLoad mine{session.node_size(), session.threads(), session.node_cores()};
   placement.shares_cores = session.any_rank(shares_cores(mine));
+  placement.shared_device = shared_device(world);
   return placement;
 }
 

@@ -41,13 +41,28 @@ std::string crowding(const runtime::Session& session);
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
                                const runtime::Session& session, const deck::Config& config);
 
+/// Resolves run.communicator: "auto" is MPI if ranks share a device, because NCCL needs a device
+/// for each rank.
+inline CommunicatorKind communicator_of(const deck::Config& config) {
+  const bool is_automatic = config.run.communicator == CommunicatorKind::automatic;
+  if (is_automatic && !config.placement.shared_device.empty()) return CommunicatorKind::mpi;
+  return config.run.communicator;
+}
+
+/// Returns a line that says so if ranks share a device and "auto" is therefore MPI; empty
+/// otherwise.
+std::string communicator_note(const deck::Config& config);
+
+inline bool moves_by_itself(const deck::Config& config) {
+  return moves_by_itself(communicator_of(config));
+}
+
 /// Resolves zero.overlap. "auto" is on where messages take no core from the rank, or leave a node:
 /// docs/decisions.md has the measurements.
 inline Overlap overlap_of(const deck::Config& config) {
-  const bool is_on =
-      config.zero.overlap == deck::Overlap::automatic
-          ? moves_by_itself(config.run.communicator) || config.placement.data_nodes != 1
-          : config.zero.overlap == deck::Overlap::on;
+  const bool is_on = config.zero.overlap == deck::Overlap::automatic
+                         ? moves_by_itself(config) || config.placement.data_nodes != 1
+                         : config.zero.overlap == deck::Overlap::on;
   return is_on ? Overlap::yes : Overlap::no;
 }
 

@@ -322,6 +322,7 @@ struct Placement {
   std::vector<int> node_of_rank{};  // of every rank of the launch; empty: they share a node
   Index data_nodes = 1;             // nodes of each data group; 0: with different numbers of ranks
   bool shares_cores = false;        // a node's ranks have more threads than cores
+  std::string shared_device{};      // names ranks that compute on one device; empty: none do
 };
 
 struct Config {

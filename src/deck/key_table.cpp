@@ -296,7 +296,7 @@ void add_run(std::vector<Key>& table) {
                          "lines only; \"auto\": \"live\" on a terminal."));
   table.push_back(choice("run.communicator", t, &Run::communicator, communicators,
                          "Library for collectives on arrays; \"auto\": \"nccl\" in device builds "
-                         "that have it, otherwise \"mpi\"."));
+                         "that have it, if no ranks share a device; otherwise \"mpi\"."));
   table.push_back(text("run.metrics", t, &Run::metrics,
                        "File for the metrics, one JSON object per step; empty: none."));
   table.push_back(text("run.profile", t, &Run::profile,

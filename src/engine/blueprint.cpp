@@ -61,7 +61,7 @@ MatrixPlan matrices_of(const Blueprint& b) {
 
 zero::Stage stage_of(const deck::Config& config, Index data_ranks) {
   const Index copies = copies_of(config), nodes = config.placement.data_nodes;
-  const bool shares = tensor::on_host && !comm::moves_by_itself(config.run.communicator);
+  const bool shares = tensor::on_host && !comm::moves_by_itself(config);
   return zero::stage(config.zero.stage, data_ranks, copies, shares && copies == nodes,
                      shares && nodes > 1 ? data_ranks / nodes : 1);
 }

@@ -13,7 +13,7 @@ namespace kzero::engine {
 
 Machinery::Machinery(const deck::Config& config, Index thread_count, const grid::ProcessGrid& ranks)
     : grid(ranks), threads(thread_count) {
-  const deck::CommunicatorKind kind = config.run.communicator;
+  const deck::CommunicatorKind kind = comm::communicator_of(config);
   grid::collectively(grid.world(), [&] {
     gemm = tensor::make_gemm(config.run.gemm);
     comm::require_communicator(kind, config.zero.reduction == deck::ReductionOrder::library);

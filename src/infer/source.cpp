@@ -9,6 +9,8 @@
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/folder/search.hpp"
 #include "checkpoint/reader.hpp"
+#include "comm/placement.hpp"
+#include "comm/shared_device.hpp"
 #include "convert/architecture.hpp"
 #include "convert/finite.hpp"
 #include "convert/weight_files.hpp"
@@ -166,8 +168,13 @@ Source open_hugging_face(const grid::Group& world, const std::string& path,
 }  // namespace
 
 Source open(const grid::Group& world, const std::string& path, const SourceOptions& options) {
-  return agreed_kind(world, path) == Kind::checkpoint ? open_checkpoint(world, path, options)
-                                                      : open_hugging_face(world, path, options);
+  Source source = agreed_kind(world, path) == Kind::checkpoint
+                      ? open_checkpoint(world, path, options)
+                      : open_hugging_face(world, path, options);
+  source.config.placement.shared_device = comm::shared_device(world);
+  const std::string note = comm::communicator_note(source.config);
+  if (!note.empty()) source.notes.push_back(note);
+  return source;
 }
 
 }  // namespace kzero::infer

@@ -17,8 +17,7 @@ double number(Index n) { return static_cast<double>(n); }
 
 /// Returns whether collectives are NCCL's. Its sums are the only ones that a library makes.
 bool uses_nccl(const deck::Config& config) {
-  return config.zero.reduction == deck::ReductionOrder::library ||
-         comm::moves_by_itself(config.run.communicator);
+  return config.zero.reduction == deck::ReductionOrder::library || comm::moves_by_itself(config);
 }
 
 /// The messages over MPI whose latencies add up for this many bytes. Those of messages to other

@@ -56,8 +56,7 @@ struct InFlight {
   bool gathers, reductions;
 
   explicit InFlight(const deck::Config& config)
-      : gathers(comm::overlap_of(config) == comm::Overlap::yes ||
-                comm::moves_by_itself(config.run.communicator)),
+      : gathers(comm::overlap_of(config) == comm::Overlap::yes || comm::moves_by_itself(config)),
         reductions(comm::overlap_of(config) == comm::Overlap::yes) {}
 };
 
@@ -110,10 +109,9 @@ std::string end_of_step(const deck::Config& config, const engine::Blueprint& b,
   text += whole_update ? "every rank updates all parameters" : "each rank updates its shards";
   if (b.stage.gathers_updates()) {
     text += ", and each unit's updated parameters are gathered ";
-    text += comm::moves_by_itself(config.run.communicator)
-                ? "while the next is updated and the next step begins"
-            : in_flight.gathers ? "while the next is updated"
-                                : "before the next is updated";
+    text += comm::moves_by_itself(config) ? "while the next is updated and the next step begins"
+            : in_flight.gathers           ? "while the next is updated"
+                                          : "before the next is updated";
   }
   if (b.stage.shared)
     text += "; the ranks of a node wait until all their shared parameters are new";

@@ -62,6 +62,7 @@ class Trainer {
   std::optional<runtime::Deadline> deadline() const;
   runtime::StopRules stop_rules() const;
   void require_no_stop_file() const;
+  std::vector<std::string> notes(Index first_step) const;
   void announce(Index first_step);
   void report(Index step, const engine::StepResult& result, double seconds);
   std::optional<Ending> evaluate(Index steps_done, bool is_restart = false);
@@ -177,6 +178,14 @@ Index Trainer::begin() {
   return 0;
 }
 
+std::vector<std::string> Trainer::notes(Index first_step) const {
+  std::vector<std::string> all = engine::node_notes(config_, engine_->blueprint());
+  all.push_back(comm::communicator_note(config_));
+  if (first_step == 0) all.push_back(inputs_.initial_note);
+  std::erase(all, "");
+  return all;
+}
+
 void Trainer::announce(Index first_step) {
   metrics::StartRecord record;
   record.versions = build_facts();
@@ -222,10 +231,7 @@ void Trainer::announce(Index first_step) {
     console_.note("attention   kzero's kernels: " + note);
   if (deck::trains_adapters(config_.lora)) console_.note(adapters_note(engine_->blueprint()));
   if (profile_) console_.note(profile_->announcement(first_step));
-  for (const std::string& note : engine::node_notes(config_, engine_->blueprint()))
-    console_.note("note        " + note);
-  if (!inputs_.initial_note.empty() && first_step == 0)
-    console_.note("note        " + inputs_.initial_note);
+  for (const std::string& note : notes(first_step)) console_.note("note        " + note);
   for (const std::string& text : grid_.world().gather(comm::crowding(session_))) {
     if (text.empty()) continue;
     console_.note("warning     " + text);

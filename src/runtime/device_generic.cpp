@@ -22,4 +22,6 @@ void use_device() {}
 
 std::string device_kind() { return {}; }
 
+std::string device_name() { return {}; }
+
 }  // namespace kzero::runtime

@@ -46,4 +46,8 @@ void use_device();
 /// back end cannot tell.
 std::string device_kind();
 
+/// The device that this process computes on, by its PCI address: "device 0000:18:00.0". Empty on
+/// hosts and where the back end cannot tell.
+std::string device_name();
+
 }  // namespace kzero::runtime

@@ -55,8 +55,7 @@ void keep_freed_memory() {
 }
 
 /// Assigns one device per rank, by the rank on the node. A launcher may show each rank only its own
-/// device. If there are more ranks than devices, ranks share devices (run.communicator = "nccl"
-/// refuses that).
+/// device. If there are more ranks than devices, ranks share devices, and messages go over MPI.
 Kokkos::InitializationSettings settings(Index threads, int node_rank) {
   Kokkos::InitializationSettings settings;
   settings.set_num_threads(static_cast<int>(threads)).set_disable_warnings(true);

@@ -2,6 +2,7 @@
 
 NCCL = "src/comm/nccl_communicator.cpp"
 EVENT = "src/runtime/event_cuda.cpp"
+DEVICES = "src/comm/shared_device.cpp"
 CUDNN = "src/kernels/attention/cudnn_plans.cpp"
 SCRATCH = "src/kernels/attention/problem.cpp"
 CHOICE = "src/kernels/attention/attention.cpp"
@@ -143,6 +144,7 @@ DEFECTS = [
         "nccl",
         2,
     ),
+    ("ranks on one GPU are not noticed", DEVICES, "if (!is_new) return", "if (rank < 0) return", "nccl", 2),
     ("NCCL's errors are not looked for", NCCL, "(status == ncclSuccess || status == ncclInProgress))", "true)", "nccl", 2),
     (
         "failed launches are not read",

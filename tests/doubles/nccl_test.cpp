@@ -9,6 +9,7 @@
 #include "comm/backends.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/nccl_communicator.hpp"
+#include "comm/placement.hpp"
 #include "doubles/cuda_runtime.hpp"
 #include "doubles/nccl.hpp"
 #include "grid/process_grid.hpp"
@@ -176,10 +177,18 @@ TEST(NcclGroups, EndInOrderOnceAllHasArrived) {
   EXPECT_EQ(nccl_calls().aborted, before.aborted);
 }
 
+/// While it lives, all ranks compute on one device.
+struct OneDevice {
+  OneDevice() { doubles::set_bus("0000:18:00.0"); }
+  ~OneDevice() { doubles::set_bus(""); }
+  OneDevice(const OneDevice&) = delete;
+  OneDevice& operator=(const OneDevice&) = delete;
+};
+
 TEST(NcclGroups, OnOneGpuAreRefusedWithItsName) {
   const grid::Group group = grid::world_group();
   if (group.size() == 1) GTEST_SKIP() << "nobody to share with";
-  doubles::set_bus("0000:18:00.0");
+  const OneDevice device;
   Traffic traffic;
   try {
     const NcclCommunicator comm(group, traffic);
@@ -190,7 +199,6 @@ TEST(NcclGroups, OnOneGpuAreRefusedWithItsName) {
               std::string::npos)
         << error.what();
   }
-  doubles::set_bus("");
 }
 
 TEST(NcclGroups, NeedALibraryThatKeepsTheOrder) {
@@ -249,6 +257,57 @@ TEST(NcclTraining, GivesTheBitsThatMpiGives) {
       }
     }
   }
+}
+
+// Communicators, buffers and counts are those of a run over MPI.
+TEST(NcclTraining, OfRanksThatShareAGpuGoesOverMpi) {
+  const grid::Group world = grid::world_group();
+  if (world.size() == 1) GTEST_SKIP() << "nobody to share with";
+  for (const Index tensor : {1, 2}) {
+    if (world.size() % tensor != 0) continue;
+    for (Index stage = 0; stage < 4; ++stage) {
+      deck::Config config = tests::small_deck(Dtype::bf16);
+      config.model.heads = tensor, config.model.hidden = 18, config.grid.tensor = tensor;
+      config.train.global_batch = 12;
+      config.zero.stage = stage, config.zero.bucket = 3001;
+      const auto expected = train(config, deck::CommunicatorKind::mpi);
+      const auto before = nccl_calls();
+      const OneDevice device;
+      const auto found = train(config, deck::CommunicatorKind::automatic);
+      EXPECT_EQ(found.first, expected.first) << "stage " << stage << ", tensor " << tensor;
+      EXPECT_TRUE(same_bits(found.second, expected.second)) << "stage " << stage;
+      EXPECT_EQ(nccl_calls().destroyed, before.destroyed) << "a communicator of NCCL was made";
+
+      tests::Training training(config, world);
+      training.engine->initialise({});
+      training.run(0, 2);
+      const std::string what = "stage " + std::to_string(stage);
+      tests::expect_planned_bytes(training, what);
+      tests::expect_planned_traffic(training, what);
+      EXPECT_EQ(overlap_of(training.config), Overlap::no) << "as over MPI on one node";
+      EXPECT_NE(communicator_note(training.config).find("ranks 0 and 1 share device 0000:18:00.0"),
+                std::string::npos);
+    }
+  }
+}
+
+// What was asked for is kept or refused, on all ranks alike.
+TEST(NcclTraining, OfRanksThatShareAGpuIsRefusedIfNcclWasAskedFor) {
+  if (grid::world_group().size() == 1) GTEST_SKIP() << "nobody to share with";
+  deck::Config config = tests::small_deck();
+  config.train.global_batch = 12;
+  const OneDevice device;
+  EXPECT_THROW(train(config, deck::CommunicatorKind::nccl), Error);
+}
+
+TEST(NcclTraining, OfRanksWithTheirOwnGpusGoesOverNccl) {
+  const grid::Group world = grid::world_group();
+  if (world.size() == 1) GTEST_SKIP() << "no messages";
+  deck::Config config = tests::small_deck();
+  config.train.global_batch = 12;
+  const auto before = nccl_calls();
+  train(config, deck::CommunicatorKind::automatic);
+  EXPECT_GT(nccl_calls().destroyed, before.destroyed);
 }
 
 TEST(NcclTraining, WithTheLibrarysSumsStaysCloseAndCountsTheSame) {

@@ -124,7 +124,7 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
   deck::Config config = small_deck();
   config.train.global_batch = group.size();
   config.zero.overlap = deck::Overlap::on;
-  config = resolved(config, group.size());
+  config = resolved(config, group);
   Ranks ranks(config, group);
   const memory::Ledger& ledger = ranks.machinery.ledger;
   {
@@ -252,7 +252,7 @@ TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {
   config.model.hidden = 65535, config.model.layers = 1000;
   config.train.global_batch = launch_ranks();
   const grid::Group group = first_ranks(launch_ranks());
-  config = resolved(config, group.size());
+  config = resolved(config, group);
   Ranks ranks(config, group);
   try {
     engine::make_engine(config, engine::Blueprint(config, group.size()), ranks.machinery);

@@ -43,8 +43,6 @@ cudaStream_t runtime::stream_of(const Execution& stream) {
   return reinterpret_cast<cudaStream_t>(stream.impl_internal_space_instance());
 }
 
-std::string runtime::device_name() { return "device " + std::to_string(world_rank()); }
-
 }  // namespace kzero
 
 /// The address of a device of each rank's own.

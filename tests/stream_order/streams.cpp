@@ -3,6 +3,7 @@
 
 #include <execinfo.h>
 #include <sanitizer/tsan_interface.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -234,6 +235,9 @@ int device_count() { return 0; }
 void use_device() {}
 
 std::string device_kind() { return "stand-in"; }
+
+/// Each rank has a device of its own.
+std::string device_name() { return "device " + std::to_string(::getpid()); }
 
 }  // namespace kzero::runtime
 

@@ -6,6 +6,7 @@
 
 #include "comm/communicator.hpp"
 #include "comm/placement.hpp"
+#include "comm/shared_device.hpp"
 #include "deck/rules.hpp"
 #include "engine/expected_traffic.hpp"
 #include "engine/planned_bytes.hpp"
@@ -83,6 +84,12 @@ deck::Config resolved(deck::Config config, Index ranks) {
   return config;
 }
 
+deck::Config resolved(deck::Config config, const grid::Group& group) {
+  config = resolved(std::move(config), group.size());
+  config.placement.shared_device = comm::shared_device(group);
+  return config;
+}
+
 void set_offload_if_needed(deck::Config& config) {
   if (!tensor::on_host && optim::make_optimizer(config.optimizer)->runs_on_host_alone())
     config.zero.offload = deck::Offload::host;
@@ -94,7 +101,7 @@ Ranks::Ranks(const deck::Config& config, const grid::Group& group)
 
 Training::Training(const deck::Config& deck, const grid::Group& group, deck::GemmBackend backend,
                    const Ingredients& ingredients)
-    : config(resolved(with_backend(deck, backend), group.size())),
+    : config(resolved(with_backend(deck, backend), group)),
       ranks(config, group),
       dataset(data::open_dataset(config.data, config.model.sequence, config.model.vocab,
                                  config.train.seed)),

@@ -37,6 +37,9 @@ deck::Config as_llama(deck::Config config, Index kv_heads);
 /// Resolves a deck. grid.node ranks share a node; 0: all.
 deck::Config resolved(deck::Config config, Index ranks);
 
+/// The same for a group of this launch, whose ranks may share a device. Collective over the group.
+deck::Config resolved(deck::Config config, const grid::Group& group);
+
 /// Enables offload in device builds for an optimizer that runs only on the host's cores.
 void set_offload_if_needed(deck::Config& config);
 

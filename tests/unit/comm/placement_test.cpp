@@ -62,6 +62,29 @@ TEST(Placement, CoresAreSharedIfThreadsAreMore) {
   EXPECT_FALSE(shares_cores({.ranks = 2, .threads = 2, .cores = 0})) << "unknown";
 }
 
+TEST(CommunicatorOf, AutoIsMpiIfRanksShareADevice) {
+  using deck::CommunicatorKind;
+  deck::Config config;
+  for (const auto kind :
+       {CommunicatorKind::automatic, CommunicatorKind::mpi, CommunicatorKind::nccl}) {
+    config.run.communicator = kind;
+    EXPECT_EQ(communicator_of(config), kind);
+    EXPECT_EQ(communicator_note(config), "");
+  }
+  config.placement.shared_device = "ranks 0 and 1 share device 0000:18:00.0 of node3";
+  for (const auto kind : {CommunicatorKind::mpi, CommunicatorKind::nccl}) {
+    config.run.communicator = kind;
+    EXPECT_EQ(communicator_of(config), kind) << "what was asked for is kept or refused";
+    EXPECT_EQ(communicator_note(config), "");
+  }
+  config.run.communicator = CommunicatorKind::automatic;
+  EXPECT_EQ(communicator_of(config), CommunicatorKind::mpi);
+  EXPECT_FALSE(moves_by_itself(config));
+  EXPECT_EQ(communicator_note(config),
+            "messages go over MPI (run.communicator = \"auto\"): ranks 0 and 1 share device "
+            "0000:18:00.0 of node3, and NCCL needs a device for each rank");
+}
+
 TEST(Overlap, OverMpiIsOnWhereMessagesLeaveANode) {
   deck::Config config;
   config.run.communicator = deck::CommunicatorKind::mpi;

@@ -108,7 +108,7 @@ TEST(Engine, CheckpointsPassThroughMemoryThatIsPlanned) {
     deck::Config config = small_deck(Dtype::bf16);
     config.model.layers = layers;
     config.zero.stage = layers == 1 ? 0 : 3;
-    const deck::Config ready = resolved(config, group.size());
+    const deck::Config ready = resolved(config, group);
     const memory::Bytes without =
         engine::planned_bytes(ready, engine::Blueprint(ready, group.size()), 1);
     config.checkpoint.folder = "unused";

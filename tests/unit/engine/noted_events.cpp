@@ -40,5 +40,6 @@ void Event::synchronize() const { note(tests::EventCall::synchronize, this); }
 int device_count() { return 0; }
 void use_device() {}
 std::string device_kind() { return {}; }
+std::string device_name() { return {}; }
 
 }  // namespace kzero::runtime

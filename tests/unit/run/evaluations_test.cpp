@@ -144,7 +144,7 @@ TEST(Evaluations, OfAnotherStepAreNotCompleted) {
 TEST(StopAgreement, ASignalToOneRankStopsAllAtTheSameMicroBatch) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder(group);
-  const deck::Config config = resolved(deck_with_evaluations(folder.path()), group.size());
+  const deck::Config config = resolved(deck_with_evaluations(folder.path()), group);
   const Ranks ranks(config, group);
   const engine::Blueprint blueprint(config, ranks.grid.data().size());
   std::ostringstream shown;

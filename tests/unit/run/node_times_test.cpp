@@ -33,7 +33,7 @@ class Nodes {
     times.emplace(deck, ranks.machinery, blueprint, console, sink ? &*sink : nullptr, least);
   }
 
-  deck::Config config() const { return resolved(small_deck(), group.size()); }
+  deck::Config config() const { return resolved(small_deck(), group); }
 
   /// A step in which only rank 0 computes and the other ranks wait.
   void step_of_rank_0() {
