@@ -13,6 +13,11 @@ if(NOT Kokkos_FOUND)
   message(FATAL_ERROR "Kokkos 4.7 or newer is missing${found}. On Debian `bash cmake/debian.sh` builds it into .deps/, where "
                       "this looks; elsewhere set Kokkos_ROOT to an installed one.")
 endif()
+if(KZERO_DEVICE AND NOT Kokkos_ENABLE_${KZERO_DEVICE})
+  list(JOIN Kokkos_DEVICES ", " devices)
+  message(FATAL_ERROR "KZERO_DEVICE is ${KZERO_DEVICE}, but the Kokkos in ${Kokkos_DIR} was built for ${devices}. "
+                      "`bash cmake/debian.sh cuda` builds one for CUDA into .deps/kokkos-cuda; elsewhere set Kokkos_ROOT to one.")
+endif()
 if(Kokkos_ENABLE_CUDA)
   include(Cuda)
 endif()

@@ -1,6 +1,7 @@
 """Configures a plain build, without a preset, with what the environment names (KZERO_CMAKE, KZERO_KOKKOS)."""
 
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -39,6 +40,18 @@ class Configure(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         said = " ".join(result.stderr.split())
         for text in ("Kokkos 4.7 or newer is missing", "bash cmake/debian.sh", "Kokkos_ROOT"):
+            self.assertIn(text, said)
+
+    def test_the_preset_for_cuda_refuses_a_kokkos_for_hosts(self):
+        kokkos = Path(os.environ["KZERO_KOKKOS"])
+        devices = re.search(r"set\(Kokkos_DEVICES (.*)\)", (kokkos / "KokkosConfigCommon.cmake").read_text()).group(1)
+        if "CUDA" in devices:
+            self.skipTest("this build's Kokkos is for CUDA")
+        result = self.configure("--preset", "cuda", f"-DKokkos_DIR={kokkos}")
+        self.assertNotEqual(result.returncode, 0)
+        said = " ".join(result.stderr.split())
+        built_for = devices.replace(";", ", ")
+        for text in (f"{kokkos} was built for {built_for}", "KZERO_DEVICE is CUDA", "bash cmake/debian.sh cuda", "Kokkos_ROOT"):
             self.assertIn(text, said)
 
     def test_missing_googletest_says_how_to_build_without_tests(self):
