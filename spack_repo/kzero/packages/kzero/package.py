@@ -36,8 +36,8 @@ class Kzero(CMakePackage, CudaPackage):
     depends_on("kokkos@4.7:4 +serial cxxstd=20")
     depends_on("mpi")
     depends_on("hdf5@1.10: +mpi")
-    depends_on("onednn@2.6:")
-    depends_on("blas")
+    depends_on("onednn@2.6:", when="~cuda")
+    depends_on("blas", when="~cuda")
     depends_on("tomlplusplus@3.3:")
     depends_on("cli11@2.1:")
     depends_on("fmt@9:")
@@ -46,7 +46,7 @@ class Kzero(CMakePackage, CudaPackage):
     depends_on("icu4c@72:")
     with when("+openmp"):
         depends_on("kokkos +openmp")
-        depends_on("onednn cpu_runtime=omp")
+        depends_on("onednn cpu_runtime=omp", when="~cuda")
         # Another OpenBLAS would start threads of its own beside those of the program.
         requires("^openblas threads=openmp", when="^[virtuals=blas] openblas")
     depends_on("kokkos ~openmp", when="~openmp")
@@ -86,7 +86,9 @@ class Kzero(CMakePackage, CudaPackage):
     def cmake_args(self):
         arguments = []
         if self.spec.satisfies("+cuda"):
-            arguments.append(self.define("KZERO_CUDNN", self.spec.satisfies("+cudnn")))
+            arguments += [self.define("KZERO_DEVICE", "CUDA"), self.define("KZERO_CUDNN", self.spec.satisfies("+cudnn"))]
+        else:
+            arguments.append(self.define("BLAS_LIBRARIES", self.spec["blas"].libs.joined(";")))
         if self.spec.satisfies("+cudnn"):
             headers = os.path.join(self.stage.source_path, "cudnn-frontend", "include")
             arguments += [
@@ -97,7 +99,6 @@ class Kzero(CMakePackage, CudaPackage):
             self.define_from_variant("KZERO_TESTS", "tests"),
             self.define("KZERO_NATIVE", False),  # Spack's own target flags say for which processor
             self.define("HDF5_ROOT", self.spec["hdf5"].prefix),
-            self.define("BLAS_LIBRARIES", self.spec["blas"].libs.joined(";")),
         ]
 
     def check(self):
