@@ -1,0 +1,49 @@
+"""The decks of input/: they are sound, and those of input/gpu need the memory that they say and fit the GPUs that they are for."""
+
+import json
+import os
+import re
+import subprocess
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+DECKS = sorted(path.relative_to(ROOT) for path in (ROOT / "input").rglob("*.toml"))
+GPU_DECKS = [path for path in DECKS if path.parent.name == "gpu"]
+# Decks to plan, without data; rates of a machine; a deck for a model that is not in the repository
+NOT_TO_RUN = [Path("input/paper"), Path("input/rates"), Path("input/tune.toml")]
+ROOM = 76 * 2**30  # bytes for a plan: the rest of 80 GiB is for CUDA's context and NCCL's buffers
+HAS_CUDNN = os.environ.get("KZERO_USES_CUDNN") == "1"
+
+
+def run_kzero(*arguments):
+    return subprocess.run([os.environ["KZERO"], *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+class Decks(unittest.TestCase):
+    def test_every_deck_is_sound(self):
+        for deck in (path for path in DECKS if not {path, path.parent} & set(NOT_TO_RUN)):
+            with self.subTest(deck):
+                result = run_kzero("check", deck)
+                self.assertEqual((result.returncode, result.stdout), (0, f"{deck}: no errors\n"), result.stderr)
+
+    def test_decks_for_gpus_need_what_they_say_and_fit(self):
+        self.assertEqual(len(GPU_DECKS), 5)
+        # The plan of another build lacks cuDNN's scratch, and has smaller chunks of logits.
+        settings, margin = ([], 0.1) if HAS_CUDNN else (["run.attention=kzero", "run.communicator=nccl"], 2.0)
+        for deck in GPU_DECKS:
+            with self.subTest(deck):
+                text = (ROOT / deck).read_text()
+                ranks = re.search(r"^# Ranks +(\d+)", text, re.M).group(1)
+                said = float(re.search(r"^# Memory +([\d.]+) GiB a rank", text, re.M).group(1))
+                rates = ("--threads", "1", "--tflops", "400", "--bandwidth", "300GB", "--memory-bandwidth", "3TB")
+                result = run_kzero("plan", deck, *settings, "--ranks", ranks, "--json", *rates)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                (entry,) = json.loads(result.stdout)
+                planned = entry["total_bytes"] - entry["memory"].get("offloaded", 0)
+                self.assertAlmostEqual(planned / 2**30, said, delta=margin)
+                self.assertLessEqual(planned, ROOM)
+
+
+if __name__ == "__main__":
+    unittest.main()
