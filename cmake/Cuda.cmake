@@ -6,6 +6,8 @@ if(NOT Kokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE)
 endif()
 
 set(CMAKE_CUDA_ARCHITECTURES ${Kokkos_CUDA_ARCHITECTURES})
+# CMake's default is a CUDA runtime of its own in each program and library: Kokkos would use another one than kzero.
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 enable_language(CUDA)
 # nvcc gives its own -O to the host compiler behind all -Xcompiler, where it would override those. Code for devices is optimized
 # without it.

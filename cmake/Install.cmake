@@ -6,7 +6,7 @@ include(GNUInstallDirs)
 # MPI and HDF5), so that it runs without LD_LIBRARY_PATH. They are absolute: the prefix may move, those libraries not.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 # CMake leaves out paths below the source tree, where the scripts in cmake/ put libraries.
-foreach(library IN ITEMS Kokkos::kokkoscore NCCL::nccl cuDNN::frontend OneDNN::dnnl)
+foreach(library IN ITEMS Kokkos::kokkoscore NCCL::nccl cuDNN::frontend CUDA::cudart OneDNN::dnnl)
   if(TARGET ${library})
     get_target_property(path ${library} LOCATION)
     cmake_path(GET path PARENT_PATH folder)

@@ -24,6 +24,8 @@ case $variant in
       -DKokkos_ENABLE_CUDA=ON -DKokkos_ARCH_HOPPER90=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
       -DCMAKE_CUDA_COMPILER="$deps/cuda/bin/nvcc" -DCUDAToolkit_ROOT="$deps/cuda"
       "-DCMAKE_CUDA_FLAGS=-std=c++20 -include $header"
+      # The CUDA runtime that kzero uses, instead of one of its own
+      -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared '-DCMAKE_INSTALL_RPATH=$ORIGIN/../../cuda/lib64'
     ) ;;
   *) echo "kokkos.sh: '$variant' is neither host nor cuda" >&2; exit 2 ;;
 esac

@@ -54,7 +54,7 @@ class Kzero(CMakePackage, CudaPackage):
     # Device builds: Kokkos for one architecture, as CMake's own CUDA language.
     with when("+cuda"):
         depends_on("cuda@12:")
-        depends_on("kokkos +cuda +cuda_lambda +cmake_lang")
+        depends_on("kokkos +cuda +cuda_lambda +cmake_lang ~shared")  # a shared one has a CUDA runtime of its own
         conflicts("cuda_arch=none", msg="name the GPU's architecture, for instance cuda_arch=90")
         conflicts("~nccl", msg="device builds link NCCL")
         for arch in CudaPackage.cuda_arch_values:
