@@ -27,18 +27,19 @@ add_linker_names() {  # FOLDER
 
 # cuDNN for CUDA $1, in its configuration of engines that are compiled when a plan is made, a fifth of the whole one: attention
 # is one of them. It looks for NVRTC, the compiler, in a folder beside its own. The frontend is headers.
-add_cudnn() {  # MAJOR TOOLKIT
-  [[ -e $deps/cudnn/lib/libcudnn.so && -e $deps/cudnn-frontend/include/cudnn_frontend.h ]] && return
-  pip_install "$deps/cudnn-wheel" "nvidia-cudnn-jit-cu$1==9.27.0.42"
-  pip_install "$deps/cudnn-frontend" nvidia-cudnn-frontend==1.17.0
+add_cudnn() {  # MAJOR
+  if [[ ! -e $deps/cudnn/lib/libcudnn.so || ! -e $deps/cudnn-frontend/include/cudnn_frontend.h ]]; then
+    pip_install "$deps/cudnn-wheel" "nvidia-cudnn-jit-cu$1==9.27.0.42"
+    pip_install "$deps/cudnn-frontend" nvidia-cudnn-frontend==1.17.0
+    ln -sfn cudnn-wheel/nvidia/cudnn_jit "$deps/cudnn"
+    add_linker_names "$deps/cudnn/lib"
+  fi
   mkdir -p "$deps/cudnn-wheel/nvidia/cuda_nvrtc"
-  ln -sfn "$2/lib64" "$deps/cudnn-wheel/nvidia/cuda_nvrtc/lib"
-  ln -sfn cudnn-wheel/nvidia/cudnn_jit "$deps/cudnn"
-  add_linker_names "$deps/cudnn/lib"
+  ln -sfn ../../../cuda/lib64 "$deps/cudnn-wheel/nvidia/cuda_nvrtc/lib"  # relative: the checkout may move
 }
 
 if [[ -x $cuda/bin/nvcc ]]; then
-  add_cudnn "$("$cuda/bin/nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')" "$cuda"
+  add_cudnn "$("$cuda/bin/nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')"
   exit 0
 fi
 
@@ -53,7 +54,7 @@ for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
     ln -sfn nccl-wheel/nvidia/nccl "$deps/nccl"
     add_linker_names "$deps/nccl/lib"
   fi
-  add_cudnn "$major" "$root"
+  add_cudnn "$major"
   ln -sfn "$root" "$cuda"
   exit 0
 done
@@ -68,7 +69,7 @@ root=$wheels/nvidia/cu13
 add_linker_names "$root/lib"
 add_linker_names "$wheels/nvidia/nccl/lib"
 ln -sfn cuda-wheels/nvidia/nccl "$deps/nccl"
-add_cudnn 13 "$root"
+add_cudnn 13
 ln -s lib "$root/lib64"
 mkdir -p "$root/targets/x86_64-linux" "$root/lib/stubs"
 ln -s ../../include ../../lib "$root/targets/x86_64-linux/"
