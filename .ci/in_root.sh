@@ -9,6 +9,8 @@
 #
 # Compiled objects are kept for the next time in a ccache folder of the suite, and the sources that cmake/kokkos.sh fetched for
 # this checkout are used again.
+#
+# KZERO_ROOT_FOLDERS: folders that the command may read, as FOLDER=PLACE in the root, one a line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -62,7 +64,7 @@ fi
 
 # The mounts end with the command. Packages that are installed in the root could write through them, so only what a build needs
 # is mounted.
-export cache HOME=/root LANG=C.UTF-8
+export cache HOME=/root LANG=C.UTF-8 folders=${KZERO_ROOT_FOLDERS:-}
 unset CCACHE_DIR CCACHE_BASEDIR
 # shellcheck disable=SC2016  # expanded within
 unshare --mount bash -euc '
@@ -71,4 +73,10 @@ unshare --mount bash -euc '
   mount --bind /sys "$root/sys"
   mount -o remount,bind,ro "$root/sys"
   mount --bind "$cache" "$root/root/.cache/ccache"
+  while IFS="=" read -r folder place; do
+    [[ -n $folder ]] || continue
+    mkdir -p "$root$place"
+    mount --bind "$folder" "$root$place"
+    mount -o remount,bind,ro "$root$place"
+  done <<<"$folders"
   exec chroot "$root" /bin/bash -c "cd /root/kzero && exec \"\$@\"" - "$@"' - "$@"

@@ -39,8 +39,8 @@ class InRoot(unittest.TestCase):
         path.write_text(f"#!/bin/bash\n{body}\n")
         path.chmod(0o755)
 
-    def run_it(self, *command):
-        environment = {"PATH": f"{self.tree}/bin:{os.environ['PATH']}"}
+    def run_it(self, *command, **variables):
+        environment = {"PATH": f"{self.tree}/bin:{os.environ['PATH']}", **variables}
         return subprocess.run(
             ["bash", self.tree / ".ci/in_root.sh", "suite", *command],
             env=environment,
@@ -71,6 +71,19 @@ class InRoot(unittest.TestCase):
         mounts += [f"--bind /sys {self.root}/sys", f"-o remount,bind,ro {self.root}/sys"]
         cache = f"--bind {self.tree}/cache-suite {self.root}/root/.cache/ccache"
         self.assertEqual((self.tree / "mount.calls").read_text().splitlines(), [*probe, *mounts, cache])
+
+    def test_folders_that_are_named_can_be_read(self):
+        done = self.run_it(
+            "test", "-d", f"{self.root}/usr/local/cuda/lib64", KZERO_ROOT_FOLDERS="/a b=/srv/bundle\n/c=/usr/local/cuda/lib64"
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        mounts = [
+            f"--bind /a b {self.root}/srv/bundle",
+            f"-o remount,bind,ro {self.root}/srv/bundle",
+            f"--bind /c {self.root}/usr/local/cuda/lib64",
+            f"-o remount,bind,ro {self.root}/usr/local/cuda/lib64",
+        ]
+        self.assertEqual((self.tree / "mount.calls").read_text().splitlines()[-4:], mounts)
 
     def test_a_command_that_fails_passes_its_code_on(self):
         self.assertEqual(self.run_it("bash", "-c", "exit 3").returncode, 3)
