@@ -1,0 +1,188 @@
+"""The speed of training steps and of their parts, and the memory that they take."""
+
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import threading
+
+from training import train
+
+GPT2, LLAMA = "gpt2-124m.toml", "llama/llama-3.2-1b.toml"
+PEAK_TFLOPS = 989  # of bf16 without sparsity, H100 and H200 SXM
+STEPS, WARM_UP, PROFILED = 15, 5, 13
+LARGE = {"model.layers": 48, "model.hidden": 1600, "model.heads": 25}  # GPT-2 of 1.5 billion parameters
+ONE_B = {
+    "model.sequence": 2048,
+    "recompute.mode": "none",
+    "optimizer.warmup": 0,
+    "checkpoint.folder": "",
+    "checkpoint.every": 0,
+}
+
+
+def batch(sequences):
+    return {"train.global_batch": sequences, "train.micro_batch": sequences}
+
+
+# (name, deck, overrides), the most informative first
+CASES = (
+    ("124M 8x1024", GPT2, batch(8)),
+    ("124M 32x1024", GPT2, batch(32)),
+    ("1.5B 8x1024", GPT2, LARGE | batch(8)),
+    ("Llama-1B 4x2048", LLAMA, ONE_B | batch(4)),
+    ("124M 8x1024 V 50264", GPT2, batch(8) | {"model.vocab": 50264}),
+    ("124M 8x1024 V 50304", GPT2, batch(8) | {"model.vocab": 50304}),
+    ("124M 8x1024 kzero", GPT2, batch(8) | {"run.attention": "kzero"}),
+    ("124M 32x1024 kzero", GPT2, batch(32) | {"run.attention": "kzero"}),
+    ("Llama-1B 4x2048 kzero", LLAMA, ONE_B | batch(4) | {"run.attention": "kzero"}),
+)
+
+
+def overrides_for(machine, case):
+    """Of a run in bf16 with cuDNN's attention, unless the case asks for another: a missing cuDNN is then an error."""
+    always = {
+        "train.steps": STEPS,
+        "train.precision": "bf16",
+        "data.files": machine.bundle / "text",
+        "data.format": "bytes",
+        "run.attention": "cudnn",
+        "run.peak_tflops": PEAK_TFLOPS,
+        "run.communicator": "mpi",
+    }
+    return always | case
+
+
+class UsedMemory:
+    """The largest memory in use on the device while the object is open, in MiB; None if nvidia-smi is missing."""
+
+    def __init__(self):
+        self.peak = None
+
+    def __enter__(self):
+        self.process = None
+        if tool := shutil.which("nvidia-smi"):
+            query = [tool, "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-lms", "200"]
+            self.process = subprocess.Popen(query, stdout=subprocess.PIPE, text=True)
+            self.thread = threading.Thread(target=self.read)
+            self.thread.start()
+        return self
+
+    def read(self):
+        for line in self.process.stdout:
+            if line.strip().isdigit():
+                self.peak = max(self.peak or 0, int(line))
+
+    def __exit__(self, *_):
+        if self.process:
+            self.process.terminate()
+            self.process.wait()
+            self.thread.join()
+
+
+def planned_mib(machine, name, deck, overrides, seconds):
+    """What kzero plan says of a rank, in MiB, or None."""
+    keys = [f"{key}={value}" for key, value in overrides.items()]
+    command = machine.command("kzero", "plan", machine.bundle / "decks" / deck, *keys, "--ranks", 1, "--json")
+    done = machine.run(f"plan.{name}", command, seconds)
+    try:
+        return json.loads(done.text())[0]["total_bytes"] / 2**20
+    except (ValueError, LookupError):
+        return None
+
+
+def own_times(events):
+    """{(kind, name): [ms within no other span, calls, GFLOP]} of a time line. Spans of a thread nest."""
+    times, open_spans = {}, []
+    spans = sorted((e for e in events if e.get("ph") == "X"), key=lambda e: (e["pid"], e["tid"], e["ts"], -e["dur"]))
+    for span in spans:
+        lane, end = (span["pid"], span["tid"]), span["ts"] + span["dur"]
+        while open_spans and (open_spans[-1][0] != lane or open_spans[-1][1] <= span["ts"] + 0.0015):
+            open_spans.pop()
+        label = re.sub(r"kzero::\w+::(multiply_matrices )?| block \d+", "", span["name"])
+        entry = times.setdefault((span["cat"], label), [0.0, 0, 0.0])
+        entry[0] += span["dur"] / 1000
+        entry[1] += 1
+        entry[2] += span.get("args", {}).get("gflop", 0.0)
+        if open_spans:
+            open_spans[-1][2][0] -= span["dur"] / 1000
+        open_spans.append((lane, end, entry))
+    return times
+
+
+def profile_lines(name, times, most=7):
+    """The dearest spans of a step for people; products with their rate in TFLOP/s."""
+    kinds = {}
+    for (kind, _), (ms, _, _) in times.items():
+        kinds[kind] = kinds.get(kind, 0.0) + ms
+    parts = ", ".join(f"{kind} {ms:.1f}" for kind, ms in sorted(kinds.items(), key=lambda item: -item[1]))
+    yield f"  {name}, one fenced step in ms: {parts}"
+    dearest = sorted(((key, entry) for key, entry in times.items() if key[0] != "phase"), key=lambda item: -item[1][0])
+    words = []
+    for (_, label), (ms, calls, gflop) in dearest[:most]:
+        rate = f" at {gflop / ms:.0f} TFLOP/s" if gflop and ms else ""
+        words.append(f"{label} {ms:.2f} ({calls}){rate}")
+    for i in range(0, len(words), 3):
+        yield "    " + "; ".join(words[i : i + 3])
+
+
+def measure(machine, clock, found, name, deck, case):
+    """One case: the time of a step, its memory beside the plan's, and a time line of one step."""
+    overrides, label = overrides_for(machine, case), name.replace(" ", "_")
+    trace = machine.work / f"{label}.trace.json"
+    profiled = overrides | {"run.profile": trace, "run.profile_steps": f"{PROFILED}-{PROFILED}"}
+    clock.require(10)
+    with UsedMemory() as memory:
+        training = train(machine, label, deck, profiled, min(100, clock.left()))
+    if not found.check(name, training.is_complete(), training.done.how()):
+        return
+    steps = [step for step in training.steps if step["step"] >= WARM_UP and step["step"] < PROFILED]
+    seconds = statistics.median(step["seconds"] for step in steps)
+    tokens, mfu = steps[0]["tokens"] / seconds, statistics.median(step["mfu"] for step in steps)
+    planned = planned_mib(machine, label, deck, profiled, min(20, clock.left()))
+    found.lines.append(
+        f"  {name:<22}{seconds * 1e3:8.1f} ms {tokens / 1e3:8.1f} k tokens/s  MFU {100 * mfu:4.1f} %  memory "
+        f"{memory.peak or 0:6d} MiB, planned {planned or 0:6.0f}"
+    )
+    times = own_times(json.loads(trace.read_text())["traceEvents"]) if trace.exists() else {}
+    if len(found.values) < 4:
+        found.lines.extend(profile_lines(name, times))
+    found.values[name] = {
+        "seconds": seconds,
+        "all_seconds": [step["seconds"] for step in training.steps],
+        "mfu": mfu,
+        "memory_mib": memory.peak,
+        "planned_mib": planned,
+        "spans": [[kind, label, *entry] for (kind, label), entry in sorted(times.items(), key=lambda item: -item[1][0])],
+    }
+
+
+def head_lines(found):
+    """The products of the head for three widths of the vocabulary: does one that 8 does not divide cost more?"""
+    for name in ("124M 8x1024", "124M 8x1024 V 50264", "124M 8x1024 V 50304"):
+        vocabulary = name.rpartition(" V ")[2] if " V " in name else "50257"
+        spans = found.values.get(name, {}).get("spans", [])
+        products = [
+            (label, ms, gflop) for kind, label, ms, _, gflop in spans if kind == "product" and vocabulary in label.split()
+        ]
+        if products:
+            rates = "; ".join(f"{label} {ms:.2f} ms, {gflop / ms:.0f} TFLOP/s" for label, ms, gflop in products if ms)
+            yield f"  head, {vocabulary}: {rates}"
+
+
+def speed(machine, clock, found):
+    """Steps of several models, products of the head, and kernels one by one."""
+    found.lines.append(f"speed, bf16, steps {WARM_UP} to {PROFILED - 1} of {STEPS}, MFU of {PEAK_TFLOPS} TFLOP/s:")
+    for name, deck, case in CASES:
+        measure(machine, clock, found, name, deck, case)
+        if name.endswith("V 50304"):
+            found.lines.extend(head_lines(found))
+    for path in sorted((machine.bundle / "decks").glob("gpu/*.toml")):
+        measure(machine, clock, found, path.stem, f"gpu/{path.name}", {"checkpoint.folder": "", "checkpoint.every": 0})
+    if machine.has("kernel_benchmark"):
+        clock.require(10)
+        done = machine.run("kernel_benchmark", machine.command("kernel_benchmark"), min(90, clock.left()))
+        found.check("kernel_benchmark", done.code == 0, done.how())
+        found.values["kernel_benchmark"] = done.text().splitlines()
+        found.lines += [f"  {line.strip()}" for line in done.text().splitlines()[-11:]]
