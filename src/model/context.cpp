@@ -13,9 +13,7 @@ namespace {
 /// The columns of the widest gradient that is a sum over rows: a norm, which is not split, or
 /// biases.
 Index summed_columns(const TransformerShape& s) {
-  Index most = s.norm_elements();
-  if (s.qkv_bias) most = std::max(most, s.own.qkv_width());
-  if (s.biases) most = std::max(most, s.hidden_columns());
+  Index most = std::max(s.norm_elements(), s.longest_bias());
   if (s.qk_norm) most = std::max(most, 2 * s.head_dim);
   return most;
 }
@@ -94,10 +92,12 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   losses = Vector<float>(take(float{}, rows), rows);
   if (s.positions == PositionKind::rotary)
     rotary = Matrix<float>(take(float{}, s.sequence * s.head_dim), s.sequence, s.head_dim);
-  auto* products_scratch = take(std::byte{}, tensor::gemm_workspace_bytes);
+  const Index products_bytes =
+      tensor::gemm_workspace_bytes(s.longest_bias() * bytes_of(dtype_of<T>));
+  auto* products_scratch = take(std::byte{}, products_bytes);
   if (arenas.measuring()) return;
   exec.emplace();
-  gemm->use_workspace(products_scratch, tensor::gemm_workspace_bytes);
+  gemm->use_workspace(products_scratch, products_bytes);
   if (s.positions == PositionKind::rotary) fill_rotary(model);
 }
 

@@ -72,10 +72,12 @@ TransformerDecoder<T>::TransformerDecoder(memory::Arenas& arenas, const deck::Mo
   for (Index i = 0; i < shape_.layers; ++i)
     cache_.push_back({arenas.take<T>(Category::activations, elements),
                       arenas.take<T>(Category::activations, elements)});
-  auto* scratch = arenas.take<std::byte>(Category::workspace, tensor::gemm_workspace_bytes);
+  const Index scratch_bytes =
+      tensor::gemm_workspace_bytes(shape_.longest_bias() * bytes_of(dtype_of<T>));
+  auto* scratch = arenas.take<std::byte>(Category::workspace, scratch_bytes);
   if (arenas.measuring()) return;
   exec_.emplace();
-  gemm_->use_workspace(scratch, tensor::gemm_workspace_bytes);
+  gemm_->use_workspace(scratch, scratch_bytes);
   host_logits_.resize(static_cast<std::size_t>(decoder_.sequences * shape_.vocab));
   if (is_split()) parts_.resize(host_logits_.size());
   const auto count = static_cast<std::size_t>(elements);

@@ -90,4 +90,9 @@ TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t,
       own(local_shape(*this, t)),
       adapters(adapters_of(*this, m.family, lora)) {}
 
+Index TransformerShape::longest_bias() const {
+  const Index of_qkv = qkv_bias ? own.qkv_width() : 0;
+  return biases ? std::max({of_qkv, hidden, hidden_columns()}) : of_qkv;
+}
+
 }  // namespace kzero::model

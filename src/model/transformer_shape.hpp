@@ -69,6 +69,8 @@ struct TransformerShape : TransformerParts {
   Index norm_elements() const { return norm == NormKind::rms_norm ? hidden : 2 * hidden; }
   /// Local parameters of the projections to queries, keys and values.
   Index qkv_elements() const { return own.qkv_width() * (hidden + (qkv_bias ? 1 : 0)); }
+  /// Local elements of the longest bias of a linear layer; 0 if none has one.
+  Index longest_bias() const;
   /// Local columns of the feed-forward layer's first GEMM. With SwiGLU: gate and up.
   Index hidden_columns() const {
     return activation == ActivationKind::swiglu ? 2 * own.feed_forward : own.feed_forward;

@@ -66,8 +66,9 @@ class Gemm {
   virtual void use_workspace(void* /*data*/, Index /*bytes*/) {}
 };
 
-/// The bytes to pass to use_workspace in this build, for any back end: part of the memory plan.
-extern const Index gemm_workspace_bytes;
+/// The bytes to pass to use_workspace in this build, for any back end and biases of at most
+/// `bias_bytes`: part of the memory plan.
+Index gemm_workspace_bytes(Index bias_bytes);
 
 /// The back ends of this build, its default first.
 std::vector<GemmBackend> backends();

@@ -60,9 +60,13 @@ void prepare_output(const Execution& exec, const GemmProblem& product);
 /// cached by shape. The choice of algorithm depends only on shapes and alignments, never on timing.
 class CublasLtGemm : public Gemm {
  public:
-  /// NVIDIA recommends 32 MiB for GPUs of the Hopper generation; the rest is for the alignment.
+  /// Of the library's scratch. NVIDIA recommends this for GPUs of the Hopper generation.
+  static constexpr Index scratch_bytes = Index{32} << 20;
   static constexpr Index workspace_alignment = 256;
-  static constexpr Index workspace_bytes = (Index{32} << 20) + workspace_alignment;
+  /// The library's scratch, a bias behind it, and room for the alignment.
+  static constexpr Index workspace_bytes(Index bias_bytes) {
+    return scratch_bytes + bias_bytes + workspace_alignment;
+  }
 
   /// Makes the back end for the current device.
   CublasLtGemm();

@@ -25,16 +25,24 @@ constexpr Index most_alignment = 64;
 /// The library reads gelu_input in steps of this many columns.
 constexpr Index gelu_columns = 8;
 
+/// Kernels may access an epilogue's operands 16 bytes at a time. Preferences tell the heuristic the
+/// alignments of matrices only, so it may choose such a kernel for any bias
+/// (pytorch/pytorch#194497).
+constexpr std::uintptr_t epilogue_alignment = 16;
+
 Index alignment_of(const void* data) {
   const auto address = std::bit_cast<std::uintptr_t>(data);
   return std::min(most_alignment, Index{1} << std::min(std::countr_zero(address), 62));
 }
 
-/// Returns an address with exactly this alignment: the heuristic derives the alignments of vectors
-/// from their pointers.
-const void* aligned_to_no_more_than(Index alignment, const void* data) {
-  return std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(data) |
-                                    static_cast<std::uintptr_t>(alignment));
+bool fits_epilogue(const void* data) {
+  return std::bit_cast<std::uintptr_t>(data) % epilogue_alignment == 0;
+}
+
+/// Returns an address that is aligned as little as an epilogue's operand may be. A heuristic that
+/// looks at addresses then chooses the same algorithm for all of them.
+const void* least_aligned(const void* data) {
+  return std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(data) | epilogue_alignment);
 }
 
 cudaDataType_t type_of(Dtype type) {
@@ -57,7 +65,7 @@ struct Key {
   bool has_addend;
   std::uint32_t epilogue;
   Accumulate accumulate;
-  Index a_alignment, b_alignment, c_alignment, addend_alignment, bias_alignment, gelu_alignment;
+  Index a_alignment, b_alignment, c_alignment, addend_alignment;
 
   auto operator<=>(const Key&) const = default;
 };
@@ -91,9 +99,7 @@ Key key_of(const GemmProblem& p) {
           alignment_of(p.a.data),
           alignment_of(p.b.data),
           alignment_of(p.c),
-          alignment_of(added_to(p)),
-          alignment_of(bias_of(p)),
-          alignment_of(p.gelu_input)};
+          alignment_of(added_to(p))};
 }
 
 std::string text_of(const GemmProblem& p) {
@@ -162,8 +168,7 @@ Description make_description(const GemmProblem& p) {
   set(description, CUBLASLT_MATMUL_DESC_TRANSB, operation(p.a.transpose), p);
   set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p), p);
   if (p.gelu_input) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{p.n}, p);
-  const auto example = [](const void* x) { return aligned_to_no_more_than(alignment_of(x), x); };
-  set_operands(description, example(bias_of(p)), example(p.gelu_input), p);
+  set_operands(description, least_aligned(bias_of(p)), least_aligned(p.gelu_input), p);
   return description;
 }
 
@@ -213,6 +218,14 @@ void require_possible(const GemmProblem& p) {
                 "internal error: a bias' gradient without GELU's, in {}", text_of(p));
 }
 
+Index bias_bytes(const GemmProblem& p) { return p.n * bytes_of(p.in); }
+
+void copy_bias(const Execution& exec, const GemmProblem& p, const void* from, void* to) {
+  const auto size = static_cast<std::size_t>(bias_bytes(p));
+  Kokkos::deep_copy(exec, Vector<char>(static_cast<char*>(to), size),
+                    Vector<const char>(static_cast<const char*>(from), size));
+}
+
 }  // namespace
 
 struct CublasLtGemm::Plans {
@@ -226,8 +239,18 @@ struct CublasLtGemm::Plans {
 
   Handle handle;
   std::map<Key, Plan> plans;
-  void* workspace = nullptr;
+  std::byte* workspace = nullptr;
   Index workspace_size = 0;
+  Index bias_size = 0;  // bytes behind the workspace for a bias whose own address does not fit
+
+  /// Returns that place for the bias of this GEMM, or its gradient.
+  std::byte* bias_place(const GemmProblem& p) const {
+    KZERO_REQUIRE(bias_bytes(p) <= bias_size, ExitCode::other,
+                  "internal error: {} bytes of workspace for a bias of {} bytes that is not "
+                  "aligned, in {}",
+                  bias_size, bias_bytes(p), text_of(p));
+    return workspace + workspace_size;
+  }
 
   const Plan& plan(const GemmProblem& p) {
     const Key key = key_of(p);
@@ -284,14 +307,26 @@ bool CublasLtGemm::fuses_gelu_gradient(Dtype type, Index n) const { return Plans
 
 void CublasLtGemm::use_workspace(void* data, Index bytes) {
   const auto address = std::bit_cast<std::intptr_t>(data);
-  plans_->workspace = std::bit_cast<void*>(round_up(address, workspace_alignment));
-  // The size does not depend on the address, since algorithms are chosen by it.
-  const Index size = std::max<Index>(bytes - workspace_alignment, 0);
+  plans_->workspace = std::bit_cast<std::byte*>(round_up(address, workspace_alignment));
+  // The sizes do not depend on the address, since algorithms are chosen by the first.
+  const Index all = std::max<Index>(bytes - workspace_alignment, 0);
+  const Index size = std::min(all, scratch_bytes);
   if (size != plans_->workspace_size) plans_->plans.clear();
   plans_->workspace_size = size;
+  plans_->bias_size = all - size;
 }
 
-void CublasLtGemm::run(const Execution& exec, const GemmProblem& p) {
+void CublasLtGemm::run(const Execution& exec, const GemmProblem& product) {
+  GemmProblem p = product;
+  KZERO_REQUIRE(fits_epilogue(p.gelu_input), ExitCode::other,
+                "internal error: GELU's input is not aligned to {} bytes, in {}",
+                epilogue_alignment, text_of(p));
+  if (!fits_epilogue(product.bias)) {
+    std::byte* const place = plans_->bias_place(p);
+    copy_bias(exec, p, product.bias, place);
+    p.bias = place;
+  }
+  if (!fits_epilogue(product.bias_gradient)) p.bias_gradient = plans_->bias_place(p);
   const Plans::Plan& plan = plans_->plan(p);
   set_operands(plan.description, bias_of(p), p.gelu_input, p);
   const float one = 1;
@@ -302,6 +337,8 @@ void CublasLtGemm::run(const Execution& exec, const GemmProblem& p) {
                      &plan.algorithm, plans_->workspace,
                      static_cast<std::size_t>(plans_->workspace_size), runtime::stream_of(exec)),
       "cublasLtMatmul", p);
+  if (p.bias_gradient != product.bias_gradient)
+    copy_bias(exec, p, p.bias_gradient, product.bias_gradient);
 }
 
 }  // namespace kzero::tensor

@@ -3,7 +3,7 @@
 
 namespace kzero::tensor {
 
-const Index gemm_workspace_bytes = CublasLtGemm::workspace_bytes;
+Index gemm_workspace_bytes(Index bias_bytes) { return CublasLtGemm::workspace_bytes(bias_bytes); }
 
 std::span<const BackendEntry> backend_table() {
   static constexpr BackendEntry table[] = {{GemmBackend::cublaslt, &make<CublasLtGemm>},

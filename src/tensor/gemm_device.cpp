@@ -3,7 +3,7 @@
 
 namespace kzero::tensor {
 
-const Index gemm_workspace_bytes = 0;
+Index gemm_workspace_bytes(Index /*bias_bytes*/) { return 0; }
 
 std::span<const BackendEntry> backend_table() {
   static constexpr BackendEntry table[] = {{GemmBackend::reference, &make<ReferenceGemm>}};

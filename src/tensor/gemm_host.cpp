@@ -3,7 +3,7 @@
 
 namespace kzero::tensor {
 
-const Index gemm_workspace_bytes = 0;
+Index gemm_workspace_bytes(Index /*bias_bytes*/) { return 0; }
 
 std::unique_ptr<Gemm> make_onednn();  // gemm_onednn.cpp
 std::unique_ptr<Gemm> make_blas();    // gemm_blas.cpp

@@ -15,7 +15,6 @@ struct AlgorithmRequest {
   std::uint64_t workspace = 0;
   std::uint32_t reduction_schemes = 0;
   std::uint32_t alignment_a = 0, alignment_b = 0, alignment_c = 0, alignment_d = 0;
-  std::uint32_t alignment_bias = 0, alignment_aux = 0;  // of the epilogue's; 0: it has none
 
   bool operator==(const AlgorithmRequest&) const = default;
 };

@@ -24,10 +24,11 @@ using tests::Size;
 
 /// The library with a workspace that begins nowhere in particular.
 struct WithWorkspace {
-  Guarded<std::byte> workspace{CublasLtGemm::workspace_bytes};
+  static constexpr Index bytes = CublasLtGemm::workspace_bytes(1024);
+  Guarded<std::byte> workspace{bytes};
   CublasLtGemm gemm;
 
-  WithWorkspace() { gemm.use_workspace(workspace.data(), CublasLtGemm::workspace_bytes); }
+  WithWorkspace() { gemm.use_workspace(workspace.data(), bytes); }
 };
 
 /// Ranges that begin `offset` elements behind an address that is a multiple of 64.
@@ -126,17 +127,19 @@ TYPED_TEST(CublasLt, MakesNothingForAShapeThatItHasSeen) {
 TYPED_TEST(CublasLt, AsksByShapeAndAlignmentAlone) {
   using T = TypeParam;
   const Size size{6, 8, 10};
+  const WithWorkspace with;
   for (const Extra extra : {Extra::none, Extra::bias, Extra::addend, Extra::gelu_gradient}) {
     if (extra == Extra::gelu_gradient && dtype_of<T> == Dtype::fp32) continue;
     for (Index offset = 0; offset < Ranges<T>::most; ++offset) {
       tests::AlgorithmRequest requests[2];
       for (auto& request : requests) {
         CublasLtGemm gemm;
+        gemm.use_workspace(with.workspace.data(), WithWorkspace::bytes);
         const Ranges<T> ranges(size, offset);
         GemmProblem p = ranges.product(size);
         if (extra == Extra::bias) p.bias = ranges.vector.data() + offset;
         if (extra == Extra::addend) p.addend = ranges.addend.data() + offset;
-        if (extra == Extra::gelu_gradient) p.gelu_input = ranges.vector.data() + offset;
+        if (extra == Extra::gelu_gradient) p.gelu_input = ranges.vector.data();
         gemm.run({}, p);
         request = cublaslt().request;
         const Index bytes = offset * static_cast<Index>(sizeof(T)) % 64;
@@ -145,8 +148,6 @@ TYPED_TEST(CublasLt, AsksByShapeAndAlignmentAlone) {
         EXPECT_EQ(request.alignment_b, expected);
         EXPECT_EQ(request.alignment_c, expected);
         EXPECT_EQ(request.alignment_d, expected);
-        EXPECT_EQ(request.alignment_bias, extra == Extra::bias ? expected : 0U);
-        EXPECT_EQ(request.alignment_aux, extra == Extra::gelu_gradient ? expected : 0U);
       }
       EXPECT_EQ(requests[0], requests[1]) << offset;
     }
@@ -162,6 +163,59 @@ TYPED_TEST(CublasLt, HasAnAlgorithmForEachAlignment) {
   const Index heuristics = cublaslt().heuristics;
   library.gemm.run({}, shifted.product(size));
   EXPECT_EQ(cublaslt().heuristics, heuristics + 1);
+}
+
+/// The columns of a vector that begins `offset` elements behind an aligned address.
+template <class T>
+struct ShiftedVector {
+  std::vector<T> before;
+  Guarded<T> memory;
+  Index offset;
+
+  ShiftedVector(const std::vector<T>& values, Index shift)
+      : before(static_cast<std::size_t>(shift), T(7.0F)),
+        memory(shift + static_cast<Index>(values.size())),
+        offset(shift) {
+    std::vector<T> all = before;
+    all.insert(all.end(), values.begin(), values.end());
+    memory.set(all);
+  }
+
+  T* data() const { return memory.data() + offset; }
+  std::vector<T> host() const {
+    const std::vector<T> all = memory.host();
+    EXPECT_TRUE(tests::same_bits(std::vector<T>(all.begin(), all.begin() + offset), before));
+    return {all.begin() + offset, all.end()};
+  }
+};
+
+// The double refuses a bias or a gradient of one that is not aligned to 16 bytes.
+TYPED_TEST(CublasLt, ReadsAndWritesABiasAtAnyAddressByTheSameAlgorithm) {
+  using T = TypeParam;
+  WithWorkspace library;
+  const Size size{6, 8, 10};
+  const Ranges<T> ranges(size, 0);
+  for (const Extra extra : {Extra::bias, Extra::gelu_and_bias_gradient}) {
+    if (extra != Extra::bias && !library.gemm.fuses_gelu_gradient(dtype_of<T>, size.n)) continue;
+    const auto run = [&](Index offset) {
+      const ShiftedVector<T> bias(numbers<T>(size.n, 6), offset);
+      GemmProblem p = ranges.product(size);
+      if (extra == Extra::bias) {
+        p.bias = bias.data();
+      } else {
+        p.gelu_input = ranges.vector.data(), p.bias_gradient = bias.data();
+      }
+      library.gemm.run({}, p);
+      std::vector<T> all = ranges.c.host();
+      for (const T value : bias.host()) all.push_back(value);
+      return all;
+    };
+    const std::vector<T> expected = run(0);
+    const Index heuristics = cublaslt().heuristics;
+    for (Index offset = 1; offset <= 16; ++offset)
+      EXPECT_TRUE(tests::same_bits(run(offset), expected)) << offset;
+    EXPECT_EQ(cublaslt().heuristics, heuristics);
+  }
 }
 
 TYPED_TEST(CublasLt, KeepsPartsOfSumsInFp32AndUsesTheWholeWorkspace) {
@@ -236,6 +290,12 @@ TYPED_TEST(CublasLt, RefusesWhatOneCallCannotDo) {
     p.out = Dtype::fp32;
     expect_refusal(p, "operands of two types");
   }
+  p.gelu_input = ranges.vector.data() + 1;
+  expect_refusal(p, "GELU's input is not aligned to 16 bytes");
+  GemmProblem with_bias = ranges.product(size);
+  with_bias.bias = ranges.vector.data() + 1;
+  library.gemm.use_workspace(library.workspace.data(), CublasLtGemm::workspace_bytes(1));
+  expect_refusal(with_bias, "1 bytes of workspace for a bias of");
 }
 
 // Of a vocabulary that is odd: the logits' and their gradient's rows lie apart on devices, so that

@@ -6,6 +6,7 @@ DEVICES = "src/comm/shared_device.cpp"
 CUDNN = "src/kernels/attention/cudnn_plans.cpp"
 SCRATCH = "src/kernels/attention/problem.cpp"
 CHOICE = "src/kernels/attention/attention.cpp"
+GEMM = "src/tensor/gemm_cublaslt.cpp"
 
 # What it is, file, text, replacement, program, ranks
 DEFECTS = [
@@ -278,6 +279,38 @@ DEFECTS = [
         "if (kind == AttentionKind::automatic) return table;",
         "if (kind != AttentionKind::cudnn) return table;",
         "cudnn",
+        1,
+    ),
+    (
+        "a bias is passed at any address",
+        GEMM,
+        "return std::bit_cast<std::uintptr_t>(data) % epilogue_alignment == 0;",
+        "static_cast<void>(data);\n  return true;",
+        "cublaslt",
+        1,
+    ),
+    (
+        "an aligned place is passed in place of the bias, without its values",
+        GEMM,
+        "    copy_bias(exec, p, product.bias, place);\n",
+        "",
+        "cublaslt",
+        1,
+    ),
+    (
+        "a bias' gradient stays in the workspace",
+        GEMM,
+        "    copy_bias(exec, p, p.bias_gradient, product.bias_gradient);",
+        "    static_cast<void>(exec);",
+        "cublaslt",
+        1,
+    ),
+    (
+        "a bias is copied into the library's scratch",
+        GEMM,
+        "return workspace + workspace_size;",
+        "return workspace;",
+        "cublaslt",
         1,
     ),
 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts defects into the sources that call CUDA, NCCL and cuDNN, one at a time, and shows which tests of tests/doubles fail.
+"""Puts defects into the sources that call CUDA, NCCL, cuBLASLt and cuDNN, one at a time, and shows which tests of tests/doubles fail.
 
   python3 tests/doubles/seeded_defects.py [BUILD] [NUMBER...]
   python3 tests/doubles/seeded_defects.py --check         only whether the sources still have each text once: a test

@@ -120,7 +120,7 @@ TEST(Fit, RecomputationMakesRoom) {
     }
     return sum;
   };
-  const Index memory = (Index{1} << 24) + tensor::gemm_workspace_bytes;
+  const Index memory = (Index{1} << 24) + tensor::gemm_workspace_bytes(0);
   const Fit found = fit(deck(), fit_ranks, 1, memory);
   for (const Search search : {Search::micro_batch, Search::layers}) {
     const Index none = largest_of(found, search, RecomputeMode::none);
