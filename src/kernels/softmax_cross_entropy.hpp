@@ -61,7 +61,7 @@ struct CrossEntropyBy {
 
   /// Computes the losses as above, which never contain the z-loss, and the gradient dlogits [C,V]
   /// of the loss that `terms` describe. dlogits may be logits itself if T is float. Otherwise the
-  /// logits may be overwritten.
+  /// logits may be overwritten. If dlogits has more than V columns, the others are set to 0.
   template <class T>
   static void with_gradient(const Execution& exec, StridedMatrix<float> logits,
                             Vector<const Token> targets, const LossTerms& terms,

@@ -54,7 +54,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
     return arenas.take<U>(memory::Category::workspace, count);
   };
   const Index columns = std::max(s.hidden_columns(), s.own.qkv_width());
-  chunk = logits_chunk(rows, s);
+  chunk = logits_chunk(rows, s, dtype_of<T>);
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
     qkv_or_ffn_grad = take(T{}, rows * columns);
@@ -69,7 +69,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
     } else {
       dlogits = take(T{}, logit_elements);
       if (has_backward && !s.is_frozen() && chunk.rows < rows)
-        output_gradient = take(float{}, s.own.vocab * s.hidden);
+        output_gradient = take(float{}, chunk.columns * s.hidden);
     }
     if (is_split())
       softmaxes = take(float{}, s.tensor.size * chunk.rows * kernels::partial_softmax_width);

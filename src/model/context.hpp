@@ -26,11 +26,11 @@ struct Context {
   T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)] of this rank: hidden_columns(), qkv_width()
   kernels::ChosenAttention<T> attention;
   // Head only:
-  LogitsChunk chunk;        // rows of logits in memory at a time, and their stride
+  LogitsChunk chunk;        // rows of logits in memory at a time, their stride and columns
   float* logits = nullptr;  // [chunk, V], V of this rank
   T* dlogits = nullptr;     // [chunk, V]; in fp32 the same memory as the logits
-  // [V, D]: the sum over chunks of the output projection's gradient, which 16-bit runs round once
-  // per micro-batch. Null in fp32 and if one chunk has all rows.
+  // [chunk.columns, D]: the sum over chunks of the output projection's gradient, which 16-bit runs
+  // round once per micro-batch. Null in fp32 and if one chunk has all rows.
   float* output_gradient = nullptr;
   float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else null
   // Blocks and head:

@@ -21,13 +21,17 @@ Matrix<U> rows_of(const Matrix<U>& x, Index first, Index count) {
           x.extent(1)};
 }
 
+// GEMMs use chunk.columns rows of the output matrix. Those from V on are what follows it in memory.
+// They become columns of the logits that nothing reads, are multiplied by zeros in dnormal, and
+// their gradients are not used.
+
 /// Computes logits [rows,V] = normal [rows,D] output^T, in fp32.
 template <class T>
 StridedMatrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal) {
   const auto logits =
       tensor::strided_matrix(c.logits, normal.extent(0), output.extent(0), c.chunk.stride);
   tensor::GemmProblem p;
-  p.m = normal.extent(0), p.n = output.extent(0), p.k = output.extent(1);
+  p.m = normal.extent(0), p.n = c.chunk.columns, p.k = output.extent(1);
   p.a = operand(normal), p.b = operand(output, Transpose::yes);
   p.c = logits.data(), p.c_stride = c.chunk.stride;
   p.in = dtype_of<T>, p.out = Dtype::fp32;
@@ -35,20 +39,20 @@ StridedMatrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix
   return logits;
 }
 
-/// Computes dnormal [rows,D] = dlogits output.
+/// Computes dnormal [rows,D] = dlogits [rows,chunk.columns] output.
 template <class T>
 void project_backward_input(const Context<T>& c, Matrix<const T> output,
                             StridedMatrix<const T> dlogits, Matrix<T> dnormal) {
   tensor::GemmProblem input;
-  input.m = dnormal.extent(0), input.n = dnormal.extent(1), input.k = output.extent(0);
+  input.m = dnormal.extent(0), input.n = dnormal.extent(1), input.k = dlogits.extent(1);
   input.a = operand(dlogits), input.b = operand(output);
   input.c = dnormal.data(), input.c_stride = input.n;
   input.in = input.out = dtype_of<T>;
   c.gemm->run(*c.exec, input);
 }
 
-/// Adds up dlogits^T normal [V,D] of the chunks (=|+=) in c.output_gradient, which
-/// add_sum_of_chunks then rounds, or in doutput if there is no such buffer.
+/// Adds up dlogits^T normal of the chunks (=|+=) in c.output_gradient [chunk.columns,D], which
+/// add_sum_of_chunks then rounds, or in doutput [V,D] if there is no such buffer.
 template <class T>
 void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
                              StridedMatrix<const T> dlogits, tensor::Accumulate accumulate,
@@ -56,7 +60,8 @@ void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
   if (doutput.size() == 0) return;
   const bool is_fp32 = c.output_gradient != nullptr;
   tensor::GemmProblem weight;
-  weight.m = doutput.extent(0), weight.n = doutput.extent(1), weight.k = normal.extent(0);
+  weight.m = is_fp32 ? c.chunk.columns : static_cast<Index>(doutput.extent(0));
+  weight.n = doutput.extent(1), weight.k = normal.extent(0);
   weight.a = operand(dlogits, Transpose::yes), weight.b = operand(normal);
   weight.c = is_fp32 ? static_cast<void*>(c.output_gradient) : doutput.data();
   weight.c_stride = weight.n;
@@ -116,12 +121,12 @@ void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
   }
 }
 
-/// Computes the gradient of the logits into c.dlogits.
+/// Computes the gradient of the logits [rows,chunk.columns] into c.dlogits.
 template <class T>
 StridedMatrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk,
                                              const kernels::LossTerms& terms) {
-  const auto dlogits = tensor::strided_matrix(c.dlogits, chunk.logits.extent(0),
-                                              chunk.logits.extent(1), c.chunk.stride);
+  const auto dlogits =
+      tensor::strided_matrix(c.dlogits, chunk.logits.extent(0), c.chunk.columns, c.chunk.stride);
   if (c.is_split()) {
     const auto all = softmaxes_of_all(c, chunk);
     kernels::CrossEntropyRows::of_partials_with_gradient<T>(

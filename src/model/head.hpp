@@ -19,7 +19,9 @@ struct HeadSaved {
 template <class T>
 struct HeadParams {
   Norm<T> norm;
-  Matrix<T> output;  // [V of this rank,D]: the embedding table if tied
+  // [V of this rank,D]: the embedding table if tied. As a parameter on a device, it is followed by
+  // read_behind_output() elements that are read.
+  Matrix<T> output;
 };
 
 /// Computes the losses [N] of the micro-batch from x [n,D] into c.losses.

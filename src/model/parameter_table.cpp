@@ -1,7 +1,9 @@
 #include "model/parameter_table.hpp"
 
+#include <algorithm>
 #include <cmath>
 
+#include "model/logits_chunk.hpp"
 #include "model/transformer_families.hpp"
 
 namespace kzero::model {
@@ -97,6 +99,20 @@ param::UnitSpec UnitSpecs::adapters(Index i, const std::string& block) const {
   return unit;
 }
 
+namespace {
+
+/// Adds zeros to the unit of the output projection if less follows its matrix than the head reads
+/// there.
+void add_zeros_behind_output(const TransformerShape& s, param::Table& table) {
+  param::UnitSpec& unit = table[s.tied_embeddings ? 0 : s.layers + 1];
+  Index behind = -s.own.vocab * s.hidden;
+  if (!s.tied_embeddings) behind -= s.norm_elements();
+  for (const ParamSpec& p : unit.params) behind += p.held();
+  unit.zeros = std::max<Index>(0, read_behind_output(s) - behind);
+}
+
+}  // namespace
+
 param::Table parameter_table(const deck::Model& model, const TensorRank& tensor,
                              const deck::Lora& lora) {
   const TransformerShape shape(model, tensor, lora);
@@ -105,6 +121,7 @@ param::Table parameter_table(const deck::Model& model, const TensorRank& tensor,
   param::Table table{units->embedding()};
   for (Index i = 0; i < shape.layers; ++i) table.push_back(units->block(i));
   table.push_back(units->head());
+  add_zeros_behind_output(shape, table);
   if (!shape.is_frozen()) return table;
   for (param::UnitSpec& unit : table) unit.trains = false;
   for (Index i = 0; i < shape.layers; ++i)

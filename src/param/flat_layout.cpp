@@ -14,7 +14,7 @@ FlatLayout::FlatLayout(const Table& table, Index ranks) : ranks_(ranks) {
       unit.offsets.push_back(unit.elements);
       unit.elements += p.held();
     }
-    unit.shard = round_up(ceil_div(unit.elements, ranks), shard_alignment);
+    unit.shard = round_up(ceil_div(unit.elements + spec.zeros, ranks), shard_alignment);
     unit.padded = ranks * unit.shard;
     total_ += unit.padded;
     owned_total_ += unit.shard;

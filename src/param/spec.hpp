@@ -79,6 +79,9 @@ struct UnitSpec {
   std::vector<ParamSpec> params;
   /// False if the parameters are frozen: they have no gradients and no optimizer state.
   bool trains = true;
+  /// Elements behind the parameters that kernels may read but that must not affect a result. The
+  /// layout has room for at least as many zeros there.
+  Index zeros = 0;
 
   Index elements() const {
     Index sum = 0;
@@ -100,7 +103,9 @@ inline Index elements_of(const Table& table) {
 /// The same units, in which the frozen ones have no parameters.
 inline Table trained_of(Table table) {
   for (UnitSpec& unit : table) {
-    if (!unit.trains) unit.params.clear();
+    if (unit.trains) continue;
+    unit.params.clear();
+    unit.zeros = 0;
   }
   return table;
 }

@@ -1,5 +1,6 @@
 #include "doubles/cublaslt.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -154,15 +155,30 @@ void check_shape(const Description& description, const Shape& s) {
   check_epilogue(description, s);
 }
 
-/// True if the library can access a matrix 16 bytes at a time: each column begins at a multiple.
-bool is_accessed_whole(const Layout& x, std::uint32_t alignment) {
-  return alignment >= 16 && static_cast<std::size_t>(x.stride) * size_of(x.type) % 16 == 0;
+/// The conditions for tensor cores at full speed that a matrix breaks. The extent is that along
+/// which the matrix is stored: m or k of A, k or n of B, m of C and D. Products of fp32 use no
+/// tensor cores, but load as many bytes at a time.
+std::string broken_by(const char* name, const Layout& x, std::uint32_t alignment, bool is_fp32) {
+  std::string broken;
+  const auto expect = [&](const char* what, std::size_t bytes) {
+    if (bytes % 16 != 0) broken += fmt::format("; {} of {}: {} bytes", what, name, bytes);
+  };
+  if (!is_fp32) expect("extent", x.rows * size_of(x.type));
+  expect("leading dimension", static_cast<std::size_t>(x.stride) * size_of(x.type));
+  expect("address", alignment);
+  return broken;
 }
 
-bool is_accessed_whole(const Shape& s, const AlgorithmRequest& request) {
-  return is_accessed_whole(s.a, request.alignment_a) &&
-         is_accessed_whole(s.b, request.alignment_b) &&
-         is_accessed_whole(s.c, request.alignment_c) && is_accessed_whole(s.d, request.alignment_d);
+/// Notes a product that breaks a condition: m x n x k of the library, and what.
+void note_if_slow(const Shape& s, const AlgorithmRequest& request) {
+  const bool is_fp32 = s.a.type == CUDA_R_32F;
+  const std::string broken = broken_by("A", s.a, request.alignment_a, is_fp32) +
+                             broken_by("B", s.b, request.alignment_b, is_fp32) +
+                             broken_by("C", s.c, request.alignment_c, is_fp32) +
+                             broken_by("D", s.d, request.alignment_d, is_fp32);
+  if (broken.empty()) return;
+  const std::uint64_t k = s.a_operation == CUBLAS_OP_N ? s.a.columns : s.a.rows;
+  cublaslt().slow.insert(fmt::format("{} x {} x {}{}", s.d.rows, s.d.columns, k, broken));
 }
 
 AlgorithmRequest request_of(const Attributes& preference) {
@@ -306,8 +322,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
   cublaslt().request = request_of(mine<Attributes>(preference));
   *found = 0;
   if (!cublaslt().has_algorithms) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (cublaslt().only_whole_accesses && !is_accessed_whole(shape, cublaslt().request))
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  note_if_slow(shape, cublaslt().request);
   *found = 1;
   results[0] = {};
   results[0].workspaceSize = cublaslt().request.workspace;
@@ -344,6 +359,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                   workspace,
                   workspace_size};
   check_call(chosen, call, operands);
+  if (!cublaslt().computes) return CUBLAS_STATUS_SUCCESS;
   spoil_ends(workspace, chosen.workspace);
   multiply(shape, call, operands);
   return CUBLAS_STATUS_SUCCESS;

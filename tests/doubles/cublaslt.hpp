@@ -5,6 +5,8 @@
 #include <cublasLt.h>
 
 #include <optional>
+#include <set>
+#include <string>
 
 #include "base/types.hpp"
 
@@ -26,9 +28,10 @@ struct CublasLtDouble {
   Index products = 0;
   AlgorithmRequest request;  // of the last heuristic
   bool has_algorithms = true;
-  // Has algorithms only for what can be loaded and stored 16 bytes at a time: the documentation's
-  // conditions on pointers and leading dimensions for tensor cores at full speed.
-  bool only_whole_accesses = false;
+  bool computes = true;  // false: products are checked only, and write nothing
+  // What heuristics were asked for, and which conditions of the documentation ("Tensor Core Usage")
+  // it breaks. Kernels for such products are slow.
+  std::set<std::string> slow;
   std::optional<cublasStatus_t> next_product_status;  // instead of the product
 };
 

@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "model/linear.hpp"
-#include "support/head.hpp"
 #include "support/products.hpp"
 #include "tensor/gemm_backends.hpp"
 
@@ -62,10 +61,7 @@ struct Ranges {
 template <class T>
 class CublasLt : public testing::Test {
  protected:
-  ~CublasLt() override {
-    EXPECT_EQ(cublaslt().alive, 0) << "objects of the library left over";
-    cublaslt().only_whole_accesses = false;
-  }
+  ~CublasLt() override { EXPECT_EQ(cublaslt().alive, 0) << "objects of the library left over"; }
 };
 using Elements = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(CublasLt, Elements, );
@@ -296,27 +292,6 @@ TYPED_TEST(CublasLt, RefusesWhatOneCallCannotDo) {
   with_bias.bias = ranges.vector.data() + 1;
   library.gemm.use_workspace(library.workspace.data(), CublasLtGemm::workspace_bytes(1));
   expect_refusal(with_bias, "1 bytes of workspace for a bias of");
-}
-
-// Of a vocabulary that is odd: the logits' and their gradient's rows lie apart on devices, so that
-// no product of the head falls off the fast path. Side by side, two of them would.
-TYPED_TEST(CublasLt, LoadsWholePacksOfTheHeadsMatrices) {
-  using T = TypeParam;
-  const Index vocab = 53, chunk = 5;
-  const std::vector<T> before(vocab * tests::small_model().hidden, T(0.5F));
-  const auto run = [&](Index stride, bool only_whole_accesses) {
-    WithWorkspace library;
-    const tests::Head<T> head(library.gemm, chunk, vocab, stride);
-    cublaslt().only_whole_accesses = only_whole_accesses;
-    return head.run(tensor::Accumulate::no, before);
-  };
-  const model::TransformerShape shape(tests::small_model(vocab));
-  const auto apart = run(model::logits_chunk(tests::head_rows, shape, true).stride, true);
-  EXPECT_THROW(run(vocab, true), Error) << "side by side there is no algorithm";
-  const auto side_by_side = run(vocab, false);
-  EXPECT_TRUE(tests::same_bits(apart.losses, side_by_side.losses));
-  EXPECT_TRUE(tests::same_bits(apart.doutput, side_by_side.doutput));
-  EXPECT_TRUE(tests::same_bits(apart.dx, side_by_side.dx));
 }
 
 /// The same products without the fusion.

@@ -313,4 +313,20 @@ DEFECTS = [
         "cublaslt",
         1,
     ),
+    (
+        "the head's products have no more columns than the vocabulary",
+        "src/model/logits_chunk.cpp",
+        "constexpr Index device_columns = 8;",
+        "constexpr Index device_columns = 1;",
+        "cublaslt",
+        1,
+    ),
+    (
+        "the gradient of the logits is not cleared behind the vocabulary",
+        "src/kernels/host/softmax_cross_entropy.cpp",
+        "        std::fill(out + vocab, out + columns, static_cast<T>(0.0F));\n",
+        "        static_cast<void>(columns);\n",
+        "cublaslt",
+        1,
+    ),
 ]

@@ -35,19 +35,26 @@ struct HeadResults {
   std::vector<T> doutput, dx;
 };
 
-/// A head with its own arenas, except that the logits are in guarded memory with NaN between padded
-/// rows. The context has the rows of two micro-batches, so that one micro-batch can be a single
-/// chunk.
+/// A head with its own arenas, except that the logits and the sum of chunks are in guarded memory,
+/// the logits with NaN between padded rows. The context has the rows of two micro-batches, so that
+/// one micro-batch can be a single chunk.
 template <class T>
 class Head {
  public:
-  Head(tensor::Gemm& gemm, Index chunk, Index vocab = 48, Index stride = 0)
-      : deck_(small_model(vocab)),
-        chunk_{chunk, stride == 0 ? vocab : stride},
+  /// A small model. Rows are contiguous and have no more columns unless these are given.
+  Head(tensor::Gemm& gemm, Index chunk, Index vocab = 48, Index stride = 0, Index columns = 0)
+      : Head(gemm, small_model(vocab),
+             {chunk, stride == 0 ? vocab : stride, columns == 0 ? vocab : columns}) {}
+
+  /// Any model with sequences of head_rows.
+  Head(tensor::Gemm& gemm, const deck::Model& deck, const model::LogitsChunk& chunk)
+      : deck_(deck),
+        chunk_(chunk),
         arenas_(measured(deck_), ledger_),
         parts_(arenas_, &gemm, deck_),
-        logits_(chunk * chunk_.stride),
-        dlogits_(chunk * chunk_.stride) {
+        logits_(chunk.rows * chunk.stride),
+        dlogits_(chunk.rows * chunk.stride),
+        output_gradient_(chunk.columns * deck.hidden) {
     Context& c = parts_.context;
     EXPECT_GE(c.chunk.rows, head_rows) << "one chunk must hold a micro-batch";
     c.rows = c.stream_rows = head_rows;
@@ -57,19 +64,22 @@ class Head {
       c.dlogits = logits_.data();
     } else {
       c.dlogits = dlogits_.data();
+      c.output_gradient = chunk.rows < head_rows ? output_gradient_.data() : nullptr;
     }
-    if (chunk == head_rows) c.output_gradient = nullptr;
   }
 
   /// Computes losses and gradients. `before` is the initial value of the output projection's
-  /// gradient, to which Accumulate::yes adds.
+  /// gradient, to which Accumulate::yes adds. The output projection's matrix is followed by numbers
+  /// that would change any result to which they contribute.
   HeadResults<T> run(tensor::Accumulate accumulate, const std::vector<T>& before) const {
     std::mt19937 random(5);
     const model::TransformerShape s(deck_);
     const Index d = s.hidden;
     const Guarded<T> x(draw<T>(random, head_rows * d, 1)),
         norm(std::vector<T>(2 * d, static_cast<T>(1.0F)));
-    const Guarded<T> output(draw<T>(random, s.vocab * d, 0.02F)), dx(head_rows * d), dnorm(2 * d);
+    std::vector<T> rows = draw<T>(random, s.vocab * d, 0.02F);
+    rows.resize(chunk_.columns * d, static_cast<T>(1e4F));
+    const Guarded<T> output(rows), dx(head_rows * d), dnorm(2 * d);
     const Guarded<T> doutput(before);
     std::vector<Token> drawn(head_rows);
     for (Token& token : drawn) token = static_cast<Token>(random() % 4);
@@ -120,7 +130,7 @@ class Head {
   void append_gaps(const Guarded<U>& memory, std::vector<float>& gaps) const {
     const auto all = memory.host();
     for (Index i = 0; i < chunk_.rows; ++i) {
-      for (Index j = deck_.vocab; j < chunk_.stride; ++j)
+      for (Index j = chunk_.columns; j < chunk_.stride; ++j)
         gaps.push_back(static_cast<float>(all[i * chunk_.stride + j]));
     }
   }
@@ -132,6 +142,7 @@ class Head {
   Parts parts_;
   Guarded<float> logits_;
   Guarded<T> dlogits_;
+  Guarded<float> output_gradient_;
 };
 
 }  // namespace kzero::tests

@@ -7,10 +7,16 @@ namespace kzero::kernels {
 
 namespace {
 
+/// Sets the columns [first,end) of a row to 0.
+template <class T>
+KOKKOS_INLINE_FUNCTION void clear_columns(const Team& team, Index first, Index end, T* out) {
+  for_each(team, end - first, [=](Index j) { out[first + j] = static_cast<T>(0.0F); });
+}
+
 /// The loss and the gradient [n] of a row without a target.
 template <class T>
 KOKKOS_INLINE_FUNCTION void clear_row(const Team& team, float& loss, Index n, T* out) {
-  for_each(team, n, [=](Index j) { out[j] = static_cast<T>(0.0F); });
+  clear_columns(team, 0, n, out);
   float* of_row = &loss;
   Kokkos::single(Kokkos::PerTeam(team), [=]() { *of_row = 0; });
 }
@@ -42,7 +48,7 @@ template <class T>
 void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatrix<float> logits,
                                               Vector<const Token> targets, const LossTerms& terms,
                                               Vector<float> losses, StridedMatrix<T> dlogits) {
-  const Index vocab = logits.extent(1);
+  const Index vocab = logits.extent(1), columns = dlogits.extent(1);
   const LossTerms of = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_with_gradient", softmax_rows(exec, logits.extent(0)),
@@ -52,7 +58,7 @@ void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatr
         T* out = &dlogits(i, 0);
         const Index target = targets(i);
         if (target < 0) {
-          clear_row(team, losses(i), vocab, out);
+          clear_row(team, losses(i), columns, out);
           return;
         }
         const float at_target = row[target];  // before the row changes: row_softmax has barriers
@@ -61,6 +67,7 @@ void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatr
         const float factor = of.of_softmax(log_z) / softmax.total;
         const auto scaled = [=](auto x) { return exponential(x - largest) * factor; };
         map(team, vocab, out, scaled, row);
+        clear_columns(team, vocab, columns, out);
         team.team_barrier();
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
           losses(i) = log_z - at_target;
@@ -98,7 +105,7 @@ void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
     const Execution& exec, const PartialSoftmaxes& partials, const SplitLogits& logits,
     Vector<const Token> targets, const LossTerms& terms, Vector<float> losses,
     StridedMatrix<T> dlogits) {
-  const Index held = logits.values.extent(1);
+  const Index held = logits.values.extent(1), columns = dlogits.extent(1);
   const LossTerms of = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials_with_gradient",
@@ -108,7 +115,7 @@ void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
         const float* row = &logits.values(i, 0);
         T* out = &dlogits(i, 0);
         if (targets(i) < 0) {
-          clear_row(team, losses(i), held, out);
+          clear_row(team, losses(i), columns, out);
           return;
         }
         const WholeRow whole(partials, i);
@@ -116,6 +123,7 @@ void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
         const bool mine = target >= 0 && target < held;
         const auto scaled = [=](auto x) { return exponential(x - largest) * factor; };
         map(team, held, out, scaled, row);
+        clear_columns(team, held, columns, out);
         team.team_barrier();
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
           losses(i) = whole.loss();

@@ -46,7 +46,7 @@ template <class T>
 void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMatrix<float> logits,
                                                 Vector<const Token> targets, const LossTerms& terms,
                                                 Vector<float> losses, StridedMatrix<T> dlogits) {
-  const Index vocab = logits.extent(1);
+  const Index vocab = logits.extent(1), columns = dlogits.extent(1);
   const LossTerms of = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_with_gradient", tensor::Range(exec, 0, logits.extent(0)),
@@ -56,7 +56,7 @@ void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMa
         const Index target = targets(i);
         if (target < 0) {
           losses(i) = 0;
-          std::fill_n(out, vocab, static_cast<T>(0.0F));
+          std::fill_n(out, columns, static_cast<T>(0.0F));
           return;
         }
         const float at_target = row[target];
@@ -65,6 +65,7 @@ void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMa
         const float factor = of.of_softmax(log_z) / softmax.total, probability = row[target];
         detail::map_vectors(
             vocab, out, [=](auto x) { return x * factor; }, row);
+        std::fill(out + vocab, out + columns, static_cast<T>(0.0F));
         losses(i) = log_z - at_target;
         out[target] = static_cast<T>(probability * factor - of.scale);
       });
@@ -100,6 +101,7 @@ void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
     StridedMatrix<T> dlogits) {
   const LossTerms of = terms;
   const Index held = logits.values.extent(1), rows = logits.values.extent(0);
+  const Index columns = dlogits.extent(1);
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials_with_gradient", tensor::Range(exec, 0, rows),
       KOKKOS_LAMBDA(Index i) {
@@ -108,7 +110,7 @@ void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
         T* out = &dlogits(i, 0);
         if (targets(i) < 0) {
           losses(i) = 0;
-          std::fill_n(out, held, static_cast<T>(0.0F));
+          std::fill_n(out, columns, static_cast<T>(0.0F));
           return;
         }
         const WholeRow whole(partials, i);
@@ -119,6 +121,7 @@ void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
         const float probability = mine ? row[target] : 0.0F;
         detail::map_vectors(
             held, out, [=](auto x) { return x * factor; }, row);
+        std::fill(out + held, out + columns, static_cast<T>(0.0F));
         losses(i) = whole.loss();
         if (mine) out[target] = static_cast<T>(probability * factor - of.scale);
       });

@@ -34,7 +34,10 @@ class DrivenModel {
         arenas_(measured_, ledger_),
         parts_(arenas_, model, shape_of(batch, passes, has_documents), recompute, layout_,
                gemm_.get(), train),
-        read_only_(parts_.parameters.units().begin(), parts_.parameters.units().end()) {}
+        read_only_(parts_.parameters.units().begin(), parts_.parameters.units().end()) {
+    // Padding is 0, as in a run.
+    kernels::fill<T>({}, {parts_.parameters.data(), static_cast<std::size_t>(layout_.total())}, 0);
+  }
 
   template <class Values>
   void set(const std::string& name, const Values& values) {

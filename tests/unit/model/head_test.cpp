@@ -67,25 +67,30 @@ using AllTypes = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(HeadLogits, AllTypes, );
 
 // A value read from between rows would be NaN. A value written there would be a number.
-TYPED_TEST(HeadLogits, GiveTheSameBitsWithRowsApart) {
+TYPED_TEST(HeadLogits, GiveTheSameBitsWithRowsApartAndMoreColumns) {
   using T = TypeParam;
   const Index vocab = 53;
   const std::vector<T> before(vocab * small_model().hidden, static_cast<T>(0.5F));
   tensor::ReferenceGemm gemm;
   for (const Index chunk : {5, 64, 128}) {
     const auto expected = Head<T>(gemm, chunk, vocab).run(Accumulate::yes, before);
-    const Head<T> apart(gemm, chunk, vocab, 64);
-    const auto found = apart.run(Accumulate::yes, before);
-    EXPECT_TRUE(same_bits(found.losses, expected.losses)) << chunk;
-    EXPECT_TRUE(same_bits(found.doutput, expected.doutput)) << chunk;
-    EXPECT_TRUE(same_bits(found.dx, expected.dx)) << chunk;
-    const auto gaps = apart.between_rows();
-    EXPECT_TRUE(std::ranges::all_of(gaps, [](float x) { return std::isnan(x); })) << chunk;
+    for (const Index columns : {53, 56, 64}) {
+      const Head<T> apart(gemm, chunk, vocab, 64, columns);
+      const auto found = apart.run(Accumulate::yes, before);
+      const auto name = std::to_string(chunk) + " rows of " + std::to_string(columns);
+      EXPECT_TRUE(same_bits(found.losses, expected.losses)) << name;
+      EXPECT_TRUE(same_bits(found.doutput, expected.doutput)) << name;
+      EXPECT_TRUE(same_bits(found.dx, expected.dx)) << name;
+      const auto gaps = apart.between_rows();
+      EXPECT_TRUE(std::ranges::all_of(gaps, [](float x) { return std::isnan(x); })) << name;
+    }
   }
 }
 
-model::LogitsChunk chunk_of(Index vocab, Index rows, bool on_device, model::TensorRank rank = {}) {
-  return model::logits_chunk(rows, model::TransformerShape(small_model(vocab), rank), on_device);
+model::LogitsChunk chunk_of(Index vocab, Index rows, bool on_device, model::TensorRank rank = {},
+                            Dtype type = Dtype::bf16) {
+  return model::logits_chunk(rows, model::TransformerShape(small_model(vocab), rank), type,
+                             on_device);
 }
 
 TEST(LogitsChunk, BeginsEveryRowAtAMultipleOf128BytesOnDevices) {
@@ -97,6 +102,22 @@ TEST(LogitsChunk, BeginsEveryRowAtAMultipleOf128BytesOnDevices) {
   EXPECT_EQ(chunk_of(50257, 32768, true, {3, 4}).stride, 12608);
   EXPECT_EQ(chunk_of(50257, 32768, false, {0, 4}).stride, 12565);
   EXPECT_EQ(chunk_of(50257, 32768, false, {3, 4}).stride, 12564);
+}
+
+TEST(LogitsChunk, HasColumnsOf16BytesFor16BitsOnDevices) {
+  EXPECT_EQ(chunk_of(50257, 32768, true).columns, 50264);
+  EXPECT_EQ(chunk_of(50264, 32768, true).columns, 50264);
+  EXPECT_EQ(chunk_of(50257, 32768, true, {}, Dtype::fp16).columns, 50264);
+  EXPECT_EQ(chunk_of(50257, 32768, true, {}, Dtype::fp32).columns, 50257);
+  EXPECT_EQ(chunk_of(50257, 32768, false).columns, 50257);
+  EXPECT_EQ(chunk_of(50257, 32768, true, {0, 4}).columns, 12568);  // of 12565
+  EXPECT_EQ(chunk_of(50257, 32768, true, {3, 4}).columns, 12568);  // of 12564
+  for (const Index vocab : {1, 53, 56, 50257}) {
+    const model::TransformerShape shape(small_model(vocab));
+    const Index more = chunk_of(vocab, 32768, true).columns - vocab;
+    EXPECT_EQ(model::read_behind_output(shape, true), more * shape.hidden);
+    EXPECT_EQ(model::read_behind_output(shape, false), 0);
+  }
 }
 
 TEST(LogitsChunk, HasThousandsOfRowsOnDevicesAndFewOnHosts) {

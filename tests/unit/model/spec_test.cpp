@@ -5,7 +5,9 @@
 #include <cmath>
 #include <set>
 
+#include "model/logits_chunk.hpp"
 #include "model/transformer_flops.hpp"
+#include "param/flat_layout.hpp"
 
 namespace kzero::model {
 namespace {
@@ -24,6 +26,26 @@ TEST(ParameterTable, CountsTheParametersOfGpt2) {
   m = gpt2_124m();
   m.layers = 48, m.hidden = 1600, m.heads = 25;
   EXPECT_EQ(param::elements_of(parameter_table(m)), 1557611200) << "GPT-2 XL";
+}
+
+// Of a short sequence, the positions behind a tied table are fewer rows than the head's GEMMs read.
+TEST(ParameterTable, HasRoomBehindTheOutputProjectionForWhatItsProductsRead) {
+  for (const auto family : {deck::ModelFamily::gpt2, deck::ModelFamily::llama}) {
+    for (const bool is_tied : {true, false}) {
+      for (const Index sequence : {1, 64}) {
+        deck::Model m;
+        m.family = family, m.tied_embeddings = is_tied, m.sequence = sequence;
+        m.layers = 2, m.hidden = 60, m.heads = 3, m.vocab = 81;
+        for (const TensorRank& rank : {TensorRank{}, TensorRank{0, 3}, TensorRank{2, 3}}) {
+          const TransformerShape shape(m, rank);
+          const param::FlatLayout layout(parameter_table(m, rank), 2);
+          const Index begin = is_tied ? 0 : shape.norm_elements();
+          EXPECT_LE(begin + shape.own.vocab * shape.hidden + read_behind_output(shape),
+                    layout.unit(is_tied ? 0 : m.layers + 1).padded);
+        }
+      }
+    }
+  }
 }
 
 TEST(ParameterTable, UnitsAreEmbeddingBlocksAndHeadWithNamesOfTheirOwn) {

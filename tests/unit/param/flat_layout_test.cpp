@@ -36,6 +36,29 @@ TEST(FlatLayout, UnitsArePaddedToTheRanksAndSplitIntoEqualShards) {
   }
 }
 
+TEST(FlatLayout, HasRoomForZerosBehindTheParameters) {
+  for (const Index ranks : {1, 2, 3, 64}) {
+    for (const Index zeros : {1, 38, 39, 1000}) {
+      Table more = table();
+      more[0].zeros = zeros;
+      const FlatLayout layout(more, ranks), without(table(), ranks);
+      const UnitLayout& unit = layout.unit(0);
+      EXPECT_EQ(unit.elements, 26);
+      EXPECT_GE(unit.padded, 26 + zeros);
+      EXPECT_LT(unit.padded, 26 + zeros + ranks * shard_alignment);
+      EXPECT_EQ(layout.unit(1).begin, unit.padded);
+      EXPECT_EQ(layout.unit(2).padded, without.unit(2).padded);
+    }
+  }
+}
+
+TEST(TrainedUnits, HaveNoRoomWhereTheyAreFrozen) {
+  Table frozen = table();
+  frozen[0].zeros = 1000;
+  frozen[0].trains = false;
+  EXPECT_EQ(FlatLayout(trained_of(frozen), 1).unit(0).padded, 0);
+}
+
 TEST(FlatLayout, ParametersLieOneBehindTheOther) {
   const FlatLayout layout(table(), 4);
   EXPECT_EQ(layout.unit(0).offsets, (std::vector<Index>{0, 21}));
