@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "doubles/cuda_runtime.hpp"
-#include "unit/kernels/attention_cases.hpp"
+#include "unit/kernels/attention_library.hpp"
 
 namespace kzero::kernels {
 
@@ -14,48 +14,14 @@ namespace {
 using tests::cudnn;
 using Dims = std::vector<std::int64_t>;
 
-/// Scratch for calls of one sequence each and then of one head of the keys.
-AttentionProblem in_parts(AttentionProblem p, Index sequences, Index kv_heads) {
-  AttentionProblem part = p;
-  part.shape.batch = sequences;
-  part.shape.kv_heads = kv_heads;
-  part.shape.heads = kv_heads * p.shape.group();
-  p.most_scratch = AttentionCalls(part).plan_bytes;
-  return p;
-}
-
-/// Whole micro-batches, sequences or single heads a call.
-enum class Calls { one, of_sequences, of_heads };
-
-AttentionProblem cut(const AttentionProblem& p, Calls calls) {
-  if (calls == Calls::of_sequences) return in_parts(p, 1, p.shape.kv_heads);
-  if (calls == Calls::of_heads) return in_parts(p, 1, 1);
-  return p;
-}
-
-template <class T>
-std::unique_ptr<AttentionBackend<T>> make_cudnn(const AttentionProblem& problem) {
-  return attention_backends<T>().front().make(problem);
-}
-
-/// The library behind the checks of attention_cases.hpp.
-template <Calls calls>
-struct Library {
-  template <class T>
-  static Rounding rounding() {
-    return stored_probabilities<T>();
-  }
-  template <class T>
-  static std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
-    return make_cudnn<T>(cut(problem, calls));
-  }
-};
-
 template <class T>
 class CudnnAttention : public testing::Test {
  protected:
   CudnnAttention() { cudnn() = {}; }
-  ~CudnnAttention() override { EXPECT_EQ(cudnn().handles, 0) << "handles left over"; }
+  ~CudnnAttention() override {
+    EXPECT_EQ(cudnn().handles, 0) << "handles left over";
+    cudnn() = {};
+  }
 };
 using Elements = testing::Types<bf16, fp16>;
 TYPED_TEST_SUITE(CudnnAttention, Elements, );
@@ -88,7 +54,7 @@ TYPED_TEST(CudnnAttention, DescribesTheHeadsAsTheyLie) {
   const AttentionShape s = make_shape(3, 35, 2, 16, 3);
   AttentionProblem p = problem_of<TypeParam>(s);
   p.q_stride = p.k_stride = 128;  // as behind norms of q and k
-  const auto library = make_cudnn<TypeParam>(cut(p, Calls::of_heads));
+  const auto library = make_library<TypeParam>(cut(p, Calls::of_heads));
   library->start({});
   EXPECT_EQ(library->name(), "cuDNN 9.27.0");
   ASSERT_EQ(cudnn().graphs.size(), 2U);
@@ -120,38 +86,6 @@ TYPED_TEST(CudnnAttention, DescribesTheHeadsAsTheyLie) {
   expect(backward, "log_sum", {1, 3, 35, 1}, {6 * 35, 35, 1, 1});
 }
 
-/// What forward and backward write.
-template <class T>
-struct Results {
-  std::vector<T> out, gradients;
-  std::vector<float> log_sum;
-
-  bool operator==(const Results& other) const {
-    return tests::same_bits(out, other.out) && tests::same_bits(gradients, other.gradients) &&
-           tests::same_bits(log_sum, other.log_sum);
-  }
-};
-
-/// Runs a problem on operands that lie anywhere.
-template <class T>
-Results<T> run(const AttentionProblem& p, const T* q, const T* k, const T* v) {
-  const AttentionShape& s = p.shape;
-  const Index rows = s.batch * s.sequence;
-  const Guarded<T> dout(numbers<T>(rows * s.width(), 2)), out(rows * s.width()),
-      gradients(rows * s.qkv_width());
-  const Guarded<float> logs(s.batch * s.heads * s.sequence),
-      scratch(AttentionCalls(p).scratch_bytes() / 4);
-  const auto library = make_cudnn<T>(p);
-  library->start(scratch.vector());
-  const HeadOperands<const T> in{{q, p.q_stride}, {k, p.k_stride}, {v, p.v_stride}};
-  const auto o = out.matrix(rows, s.width());
-  const auto log_sum = logs.matrix(s.batch * s.heads, s.sequence);
-  library->forward({}, in, {}, o, log_sum);
-  library->backward({}, in, {}, o, log_sum, dout.matrix(rows, s.width()),
-                    operands_in(gradients.matrix(rows, s.qkv_width()), s));
-  return {out.host(), gradients.host(), logs.host()};
-}
-
 TYPED_TEST(CudnnAttention, ReadsQueriesAndKeysFromAMatrixOfTheirOwn) {
   using T = TypeParam;
   const AttentionShape s = make_shape(2, 9, 2, 16, 3);
@@ -168,46 +102,16 @@ TYPED_TEST(CudnnAttention, ReadsQueriesAndKeysFromAMatrixOfTheirOwn) {
   AttentionProblem two = one;
   two.q_stride = two.k_stride = of_qk;
   const T* v = together.data();
-  const auto expected = run(one, v, v + s.width(), v + of_qk);
+  const auto expected = run_library(one, v, v + s.width(), v + of_qk);
   for (const Calls calls : {Calls::one, Calls::of_sequences, Calls::of_heads}) {
     const T* q = apart.data();
-    EXPECT_EQ(run(cut(two, calls), q, q + s.width(), values.data() + of_qk), expected);
+    EXPECT_EQ(run_library(cut(two, calls), q, q + s.width(), values.data() + of_qk), expected);
   }
 }
 
-/// The chosen back end on its planned scratch, and operands in memory.
-template <class T>
-struct Backend {
-  AttentionProblem problem;
-  memory::Ledger ledger;
-  memory::Arenas measured, arenas;
-  ChosenAttention<T> attention;
-
-  Backend(const AttentionShape& s, AttentionKind kind)
-      : problem(problem_of<T>(s)),
-        measured([&] {
-          memory::Arenas counting;
-          static_cast<void>(choose_attention<T>(counting, problem, kind, 1));
-          return counting;
-        }()),
-        arenas(measured, ledger),
-        attention(choose_attention<T>(arenas, problem, kind, 1)) {}
-
-  std::vector<T> out() const {
-    const AttentionShape& s = problem.shape;
-    const Index rows = s.batch * s.sequence;
-    const Guarded<T> qkv(tests::numbers<T>(rows * s.qkv_width(), 1)), result(rows * s.width());
-    const Guarded<float> logs(s.batch * s.heads * s.sequence);
-    const Matrix<const T> in = qkv.matrix(rows, s.qkv_width());
-    attention.backend->forward({}, operands_in(in, s), {}, result.matrix(rows, s.width()),
-                               logs.matrix(s.batch * s.heads, s.sequence));
-    return result.host();
-  }
-};
-
 TYPED_TEST(CudnnAttention, IsTheDefaultAndTakesWhatIsPlanned) {
   const AttentionShape s = make_shape(2, 33, 2, 16);
-  const Backend<TypeParam> chosen(s, AttentionKind::automatic);
+  const ChosenBackend<TypeParam> chosen(s, AttentionKind::automatic);
   memory::Arenas expected;
   expected.take<float>(memory::Category::workspace,
                        AttentionCalls(chosen.problem).scratch_bytes() / 4);
@@ -221,19 +125,19 @@ TYPED_TEST(CudnnAttention, IsTheDefaultAndTakesWhatIsPlanned) {
 
 TYPED_TEST(CudnnAttention, GivesWayToOwnKernelsAndSaysWhy) {
   const AttentionShape s = make_shape(2, 33, 2, 16);
-  const Backend<TypeParam> own(s, AttentionKind::kzero);
+  const ChosenBackend<TypeParam> own(s, AttentionKind::kzero);
   EXPECT_EQ(own.attention.arithmetic, "attention by kzero's kernels");
   EXPECT_EQ(own.attention.refusal, "");
   EXPECT_TRUE(cudnn().graphs.empty());
   cudnn().unsupported = "not on this device";
-  const Backend<TypeParam> fallen(s, AttentionKind::automatic);
+  const ChosenBackend<TypeParam> fallen(s, AttentionKind::automatic);
   EXPECT_EQ(fallen.attention.arithmetic, own.attention.arithmetic);
   EXPECT_EQ(fallen.attention.refusal, "cuDNN: not on this device");
   EXPECT_TRUE(tests::same_bits(fallen.out(), own.out()));
   EXPECT_EQ(fallen.measured.bytes(), fallen.arenas.bytes());
   cudnn() = {};
   cudnn().more_workspace = Index{1} << 20;
-  const Backend<TypeParam> large(s, AttentionKind::automatic);
+  const ChosenBackend<TypeParam> large(s, AttentionKind::automatic);
   EXPECT_EQ(large.attention.refusal, "cuDNN: No execution plans support the graph.");
 }
 
@@ -241,18 +145,18 @@ TYPED_TEST(CudnnAttention, GivesWayToOwnKernelsAndSaysWhy) {
 TYPED_TEST(CudnnAttention, GivesWayWhereTheLibraryDoesNotStart) {
   const AttentionShape s = make_shape(2, 33, 2, 16);
   cudnn().breaks_start = true;
-  const Backend<TypeParam> without(s, AttentionKind::automatic);
+  const ChosenBackend<TypeParam> without(s, AttentionKind::automatic);
   EXPECT_EQ(without.attention.refusal, "cudnnCreate failed: CUDNN_STATUS_NOT_INITIALIZED");
   cudnn() = {};
   cudnn().thrown = "No suitable implementation";
-  const Backend<TypeParam> unsuited(s, AttentionKind::automatic);
+  const ChosenBackend<TypeParam> unsuited(s, AttentionKind::automatic);
   EXPECT_EQ(unsuited.attention.refusal, "cuDNN: No suitable implementation");
 }
 
 template <class T>
 std::string failure_of(const AttentionShape& s) {
   try {
-    static_cast<void>(Backend<T>(s, AttentionKind::cudnn));
+    static_cast<void>(ChosenBackend<T>(s, AttentionKind::cudnn));
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
@@ -308,7 +212,7 @@ TYPED_TEST(CudnnAttention, IsAnErrorWhereItIsDemandedAndCannot) {
 }
 
 TYPED_TEST(CudnnAttention, NamesWhatFailed) {
-  const Backend<TypeParam> chosen(make_shape(1, 8, 2, 16), AttentionKind::automatic);
+  const ChosenBackend<TypeParam> chosen(make_shape(1, 8, 2, 16), AttentionKind::automatic);
   cudnn().breaks_execution = true;
   try {
     static_cast<void>(chosen.out());

@@ -1,0 +1,59 @@
+// The library for attention of this build, if it has one, at the sizes of published models. All
+// other tests would pass if kzero's kernels computed in its place.
+#include "unit/kernels/attention_library.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+template <class T>
+class AttentionLibrary : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (attention_backends<T>().size() == 1) GTEST_SKIP() << "this build has no library for it";
+  }
+};
+using SixteenBits = testing::Types<bf16, fp16>;
+TYPED_TEST_SUITE(AttentionLibrary, SixteenBits, );
+
+/// Two heads of keys and values, each with two query heads. The plain loop takes seconds at 1024
+/// tokens, so one type has to suffice there.
+template <class T>
+AttentionShape grouped_heads(Index head_width) {
+  return make_shape(1, dtype_of<T> == Dtype::bf16 ? 1024 : 256, 2, head_width, 2);
+}
+
+TYPED_TEST(AttentionLibrary, MatchesThePlainLoop) {
+  check_attention<Library<Calls::one>, TypeParam>(grouped_heads<TypeParam>(64));
+  check_forward<Library<Calls::one>, TypeParam>(grouped_heads<TypeParam>(128));
+}
+
+TYPED_TEST(AttentionLibrary, MatchesThePlainLoopInCallsOfOneKeyHead) {
+  check_backward<Library<Calls::of_heads>, TypeParam>(grouped_heads<TypeParam>(128));
+}
+
+TYPED_TEST(AttentionLibrary, RepeatsItsBits) {
+  using T = TypeParam;
+  const AttentionShape s = grouped_heads<T>(64);
+  const Guarded<T> qkv(numbers<T>(s.sequence * s.qkv_width(), 1, 2));
+  const T *q = qkv.data(), *k = q + s.width(), *v = k + s.kv_heads * s.head_width;
+  const AttentionProblem problem = cut(problem_of<T>(s), Calls::of_heads);
+  EXPECT_EQ(run_library(problem, q, k, v), run_library(problem, q, k, v));
+}
+
+TYPED_TEST(AttentionLibrary, ComputesWhereItIsNamedAndByDefault) {
+  using T = TypeParam;
+  const AttentionShape s = grouped_heads<T>(64);
+  const auto library = make_library<T>(problem_of<T>(s)), own = Own::make<T>(problem_of<T>(s));
+  ASSERT_NE(library->name(), own->name());
+  const AttentionKind named = attention_backends<T>().front().name;
+  for (const AttentionKind kind : {named, AttentionKind::automatic}) {
+    const ChosenBackend<T> chosen(s, kind);
+    EXPECT_EQ(chosen.attention.refusal, "");
+    EXPECT_EQ(chosen.attention.backend->name(), library->name());
+  }
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels
