@@ -21,6 +21,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <vector>
 
 #include <impl/Kokkos_Profiling_C_Interface.h>
 
@@ -28,6 +29,7 @@ namespace {
 
 constexpr std::size_t page = std::size_t{2} << 20;  // a huge page, changed by a single entry
 constexpr std::size_t header = 128;                 // Kokkos' header in front of the elements
+constexpr std::size_t most_kept = 64;               // ranges
 
 struct Range {
   std::byte* begin;
@@ -38,6 +40,7 @@ struct State {
   std::recursive_mutex mutex;
   std::map<void*, Range> mapped;         // by the pointer that operator new returned
   std::map<void*, std::string> devices;  // labels of the device's allocations
+  std::vector<std::byte*> kept;          // freed ranges of two pages, which nobody can access
   bool has_chosen = false;
   int key = -1;  // protection key; negative: page tables are used
   int open = 0;  // active kernels and copies, without a key
@@ -110,9 +113,7 @@ void report(int signal, siginfo_t* info, void*) {
   std::raise(signal);
 }
 
-/// The elements begin on their own page, after Kokkos' header.
-void* map(std::size_t bytes) {
-  const std::size_t whole = page + (bytes + page - 1) / page * page;
+std::byte* map_new(std::size_t whole) {
   void* const found =
       mmap(nullptr, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (found == MAP_FAILED) return nullptr;
@@ -121,18 +122,46 @@ void* map(std::size_t bytes) {
   if (begin > at) munmap(at, begin - at);
   if (begin < at + page) munmap(begin + whole, at + page - begin);
   madvise(begin + page, whole - page, MADV_HUGEPAGE);
-  void* const data = begin + page - header;
+  return begin;
+}
+
+/// Returns a freed range to which the host has access again, or nullptr if none is kept.
+std::byte* map_again() {
+  State& s = state();
+  if (s.kept.empty()) return nullptr;
+  std::byte* const begin = s.kept.back();
+  s.kept.pop_back();
+  pkey_mprotect(begin, 2 * page, PROT_READ | PROT_WRITE, s.key >= 0 ? 0 : -1);
+  return begin;
+}
+
+/// The elements begin on their own page, after Kokkos' header. Small ranges are used again, because
+/// the system spends longer on clearing a huge page than a test on using it.
+void* map(std::size_t bytes) {
+  const std::size_t whole = page + (bytes + page - 1) / page * page;
   const std::lock_guard lock(state().mutex);
+  std::byte* begin = whole == 2 * page ? map_again() : nullptr;
+  if (!begin) begin = map_new(whole);
+  if (!begin) return nullptr;
+  void* const data = begin + page - header;
   state().mapped[data] = {begin, whole};
   return data;
 }
 
+/// An access to freed memory ends the program, whoever makes it.
 void unmap(void* data) {
-  const std::lock_guard lock(state().mutex);
-  const auto found = state().mapped.find(data);
-  if (found == state().mapped.end()) return;
-  munmap(found->second.begin, found->second.bytes);
-  state().mapped.erase(found);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto found = s.mapped.find(data);
+  if (found == s.mapped.end()) return;
+  const Range range = found->second;
+  s.mapped.erase(found);
+  if (range.bytes == 2 * page && s.kept.size() < most_kept) {
+    allow(range, PROT_NONE);
+    s.kept.push_back(range.begin);
+  } else {
+    munmap(range.begin, range.bytes);
+  }
 }
 
 }  // namespace
