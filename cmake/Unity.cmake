@@ -38,6 +38,8 @@ endfunction()
 # KZERO_UNITY of them each.
 # Those that see Kokkos, which nvcc has to compile where there is one, stay apart from those that do not, for which the
 # host compiler takes half the time: in every build, so that a compiler cache knows one build's in the next.
+# KZERO_DEVICE_OPTIONS: further options for the sources of src/ that see Kokkos, which have all kernels. A preset that optimizes
+# these alone in its own way finds the objects of the others in the cache.
 function(kzero_unite result target)
   set(${result} ${ARGN} PARENT_SCOPE)
   if(KZERO_UNITY LESS 2)
@@ -55,6 +57,9 @@ function(kzero_unite result target)
   endforeach()
   kzero_united_files(files ${target}_host ${host})
   kzero_united_files(device_files ${target}_device ${device})
+  if(KZERO_DEVICE_OPTIONS AND target MATCHES "^kzero_")
+    set_source_files_properties(${device_files} PROPERTIES COMPILE_OPTIONS "${KZERO_DEVICE_OPTIONS}")
+  endif()
   set(${result} ${files} ${device_files} PARENT_SCOPE)
 endfunction()
 
