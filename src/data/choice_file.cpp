@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::int32_t choice_magic = 20240522, choice_version = 1;
 constexpr std::uint16_t start_of_example = 65535;
-constexpr Index head_words = 5;  // 65535, bytes, number, label, endings
 
 using Header = std::array<std::int32_t, llmc_header_bytes / 4>;
 
