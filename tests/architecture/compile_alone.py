@@ -4,8 +4,8 @@ A build that compiles several sources as one (KZERO_UNITY) hides an include that
 
     python3 compile_alone.py BUILD_FOLDER
 
-BUILD_FOLDER: configured with KZERO_UNITY=1 and CMAKE_VERIFY_INTERFACE_HEADER_SETS=ON. All that is built in it is a
-precompiled <Kokkos_Core.hpp>, for the files that reach a header of Kokkos by their own includes.
+BUILD_FOLDER: configured for Clang with KZERO_UNITY=1 and CMAKE_VERIFY_INTERFACE_HEADER_SETS=ON. All that is built in it
+are precompiled headers of other projects, each for the files that reach these headers by their own includes.
 """
 
 import functools
@@ -15,9 +15,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+EXPENSIVE = {"CLI/CLI.hpp", "Kokkos_Core.hpp", "filesystem", "fmt/format.h", "nlohmann/json.hpp"}
+LEAST_FILES = 8  # that share a precompiled header
 
+
+@functools.cache
 def includes(path):
     with open(path) as file:
         return re.findall(r'^#include [<"]([^>"]+)[>"]', file.read(), flags=re.M)
@@ -46,15 +51,19 @@ def folders(command):
 
 
 @functools.cache
-def sees_kokkos(path, *roots):
+def reached(path, *roots):
+    """Those of EXPENSIVE that a file includes, itself or through headers of kzero."""
+    found = set()
     for name in includes(path):
-        if name.startswith("Kokkos_"):
-            return True
-        found = (os.path.join(root, name) for root in (os.path.dirname(path), *roots))
-        header = next((f for f in found if os.path.isfile(f)), None)
-        if header and sees_kokkos(header, *roots):
-            return True
-    return False
+        if name in EXPENSIVE:
+            found.add(name)
+        elif name.startswith("Kokkos_"):
+            found.add("Kokkos_Core.hpp")
+        places = (os.path.join(root, name) for root in (os.path.dirname(path), *roots))
+        header = next((p for p in places if os.path.isfile(p)), None)
+        if header:
+            found |= reached(header, *roots)
+    return frozenset(found)
 
 
 def run(words, command):
@@ -62,31 +71,34 @@ def run(words, command):
     return None if done.returncode == 0 else f"{command['file']} does not compile alone:\n{done.stderr}"
 
 
-def precompiled(folder, commands):
-    """The options that all sources share, and those that include a precompiled header made with them."""
-    sources = [options(c) for c in commands if c["file"].endswith(".cpp")]
-    shared = [w for w in sources[0] if all(w in s for s in sources)]
-    header = os.path.join(folder, "kokkos.hpp")
+def precompile(headers, shared, folder):
+    """The options that include a precompiled header of these headers."""
+    header = os.path.join(folder, "_".join(re.sub(r"\W", "", name) for name in sorted(headers)) + ".hpp")
     with open(header, "w") as file:
-        file.write("#include <Kokkos_Core.hpp>\n")
-    made = run([*shared, "-x", "c++-header", header, "-o", header + ".gch"], {"directory": folder, "file": header})
+        file.writelines(f"#include <{name}>\n" for name in sorted(headers))
+    made = run([*shared, "-x", "c++-header", header, "-o", header + ".pch"], {"directory": folder, "file": header})
     if made:
         sys.exit(made)
-    return shared, ["-include", header, "-Winvalid-pch"]
+    return ["-include-pch", header + ".pch"]
 
 
 def main(folder):
     with open(os.path.join(folder, "compile_commands.json")) as file:
         commands = needed(json.load(file))
-    shared, include = precompiled(os.path.abspath(folder), commands)
-
-    def check(command):
-        own = [w for w in options(command) if w not in shared and w not in ("-x", "c++")]
-        kokkos = include if sees_kokkos(command["file"], *folders(command)) else []
-        return run([*shared, *own, *kokkos, "-fsyntax-only", command["file"]], command)
+    sources = [options(c) for c in commands if c["file"].endswith(".cpp")]
+    shared = [w for w in sources[0] if all(w in s for s in sources)]
+    sets = [reached(c["file"], *folders(c)) for c in commands]
+    common = [headers for headers, files in Counter(sets).items() if headers and files >= LEAST_FILES]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        failures = [f for f in pool.map(check, commands) if f]
+        made = dict(zip(common, pool.map(lambda h: precompile(h, shared, os.path.abspath(folder)), common)))
+
+        def check(command, headers):
+            own = [w for w in options(command) if w not in shared and w not in ("-x", "c++")]
+            best = max((h for h in common if h <= headers), key=len, default=None)
+            return run([*shared, *own, *made.get(best, []), "-fsyntax-only", command["file"]], command)
+
+        failures = [f for f in pool.map(check, commands, sets) if f]
     print("\n".join(failures) or f"{len(commands)} sources and headers compile alone")
     return bool(failures)
 
