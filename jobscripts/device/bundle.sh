@@ -36,10 +36,7 @@ fi
 stage=$folder/stage
 rm -rf "$stage"
 mkdir -p "$stage/decks"
-cp -r input/*.toml input/llama "$stage/decks/"
-if [[ -d input/gpu ]]; then
-  cp -r input/gpu "$stage/decks/"
-fi
+cp -r input/*.toml input/llama input/gpu "$stage/decks/"
 # A megabyte of sources, in a fixed order: as bytes, they are tokens of every vocabulary.
 git ls-files -z src | LC_ALL=C sort -z | xargs -0 cat >"$folder/sources"
 head -c 1048576 "$folder/sources" >"$stage/text"
