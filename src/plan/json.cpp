@@ -45,8 +45,8 @@ Json as_json(const Entry& entry) {
   json["model_tflops_per_rank"] =
       entry.estimate ? Json(entry.model_operations_per_second() / tera) : Json();
   json["waits"] = Json::object();
-  for (const auto& [cause, name] : wait_causes)
-    if (entry.estimate) json["waits"][name] = entry.estimate->waits.*cause;
+  for (const Cause cause : all_causes)
+    if (entry.estimate) json["waits"][name_of(cause)] = entry.estimate->waits[cause];
   json["tokens_per_second"] = entry.estimate ? Json(entry.tokens_per_second()) : Json();
   if (entry.campaign) json["campaign"] = as_json(*entry.campaign);
   json["threads"] = entry.threads;

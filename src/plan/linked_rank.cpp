@@ -18,16 +18,16 @@ void LinkedRank::work(double seconds, std::string_view what, Index unit) {
   now_ += seconds;
 }
 
-void LinkedRank::block(double seconds, double Waits::*cause) { wait(now_ + seconds, cause); }
+void LinkedRank::block(double seconds, Cause cause) { wait(now_ + seconds, cause); }
 
-void LinkedRank::wait(double until, double Waits::*cause) {
+void LinkedRank::wait(double until, Cause cause) {
   if (until <= now_) return;
   add_span(false, SpanKind::wait, now_, until, name_of(cause), -1);
-  waits_.*cause += until - now_;
+  waits_[cause] += until - now_;
   now_ = until;
 }
 
-double LinkedRank::begin(double seconds, double Waits::*cause, std::string_view what, Index unit) {
+double LinkedRank::begin(double seconds, Cause cause, std::string_view what, Index unit) {
   const double begin = std::max(link_, now_);
   link_ = begin + seconds;
   add_span(true, SpanKind::message, begin, link_, what, unit);
@@ -37,8 +37,8 @@ double LinkedRank::begin(double seconds, double Waits::*cause, std::string_view 
 
 void LinkedRank::repeat(const Mark& since, double times) {
   const double seconds = times * (now_ - since.now);
-  for (const auto& [cause, name] : wait_causes)
-    waits_.*cause += times * (waits_.*cause - since.waits.*cause);
+  for (const Cause cause : all_causes)
+    waits_[cause] += times * (waits_[cause] - since.waits[cause]);
   now_ += seconds;
   link_ += seconds;
 }

@@ -23,12 +23,12 @@ class LinkedRank {
   void work(double seconds, std::string_view what, Index unit);
 
   /// Messages that block the rank whatever else is in flight.
-  void block(double seconds, double Waits::*cause);
+  void block(double seconds, Cause cause);
 
-  void wait(double until, double Waits::*cause);
+  void wait(double until, Cause cause);
 
   /// Begins messages and returns when they arrive. The link carries one message at a time.
-  double begin(double seconds, double Waits::*cause, std::string_view what, Index unit);
+  double begin(double seconds, Cause cause, std::string_view what, Index unit);
 
   /// Repeats the time and the waiting since `since` this many times, without spans.
   struct Mark {

@@ -27,8 +27,9 @@ std::string format_parameters(Index parameters) {
 /// Empty if the rank always computes.
 std::string waits_line(const Waits& waits) {
   std::vector<std::string> parts;
-  for (const auto& [cause, name] : wait_causes)
-    if (waits.*cause > 0) parts.push_back(fmt::format("{} {}", name, format_step(waits.*cause)));
+  for (const Cause cause : all_causes)
+    if (waits[cause] > 0)
+      parts.push_back(fmt::format("{} {}", name_of(cause), format_step(waits[cause])));
   return parts.empty() ? "" : fmt::format("waits       {}\n", fmt::join(parts, ", "));
 }
 

@@ -68,7 +68,7 @@ class Reduction {
   /// Returns when the gather of the sum arrives; 0 without one.
   double finish() {
     for (Index i = 0; i < slices_; ++i) {
-      rank_.wait(arrivals_[i], &Waits::sums);
+      rank_.wait(arrivals_[i], Cause::sums);
       if (i + slots_ < slices_) begin();
       if (gather_ > 0) gathered_ = begin_messages(gather_, "gather of the sum");
     }
@@ -77,12 +77,12 @@ class Reduction {
 
  private:
   void begin() {
-    if (collect_ > 0) rank_.wait(begin_messages(collect_, "sum within the node"), &Waits::sums);
+    if (collect_ > 0) rank_.wait(begin_messages(collect_, "sum within the node"), Cause::sums);
     arrivals_.push_back(exchange_ > 0 ? begin_messages(exchange_, "sum") : rank_.now());
   }
 
   double begin_messages(double seconds, std::string_view what) {
-    return rank_.begin(seconds, &Waits::sums, what, unit_);
+    return rank_.begin(seconds, Cause::sums, what, unit_);
   }
 
   LinkedRank& rank_;
@@ -117,8 +117,8 @@ class Replay {
       rank_.work((parts_.optimizer - matrices) * o_.updates[u], "update", unit);
       if (update_gathers_.empty()) continue;
       arrivals_[u] = {
-          rank_.begin(update_gathers_[u], &Waits::updates, "gather of updated parameters", unit),
-          &Waits::updates};
+          rank_.begin(update_gathers_[u], Cause::updates, "gather of updated parameters", unit),
+          Cause::updates};
     }
     if (o_.device_sums) return;  // the next step waits for each unit
     for (Arrival& arrival : arrivals_) arrive(arrival);
@@ -149,11 +149,11 @@ class Replay {
     };
     for (const OutlinedOperation& operation : o_.operations) {
       for (const Index u : operation.gathers) {
-        arrivals_[u] = {rank_.begin(gathers_[u], &Waits::gathers, "gather of parameters", u),
-                        &Waits::gathers};
+        arrivals_[u] = {rank_.begin(gathers_[u], Cause::gathers, "gather of parameters", u),
+                        Cause::gathers};
       }
       for (const Index u : operation.needs) arrive(arrivals_[u]);
-      rank_.block(operation.work * tensor, &Waits::activations);
+      rank_.block(operation.work * tensor, Cause::activations);
       rank_.work((operation.work * parts_.model + operation.recomputed * parts_.recompute) / rounds,
                  name_of(operation.pass), operation.unit);
       end_reductions();
@@ -164,7 +164,7 @@ class Replay {
       }
     }
     end_reductions();
-    rank_.wait(last_gather, &Waits::sums);
+    rank_.wait(last_gather, Cause::sums);
   }
 
   /// Returns the seconds of work, which are part of the optimizer's.
@@ -177,26 +177,26 @@ class Replay {
     double arriving = 0;
     std::array<double, 2> leaving{};
     const auto begin_gather = [&](Index round) {
-      rank_.wait(leaving[round % 2], &Waits::matrices);
-      arriving = rank_.begin(gather, &Waits::matrices, "gather of matrices", -1);
+      rank_.wait(leaving[round % 2], Cause::matrices);
+      arriving = rank_.begin(gather, Cause::matrices, "gather of matrices", -1);
     };
     if (o_.reductions_overlap) begin_gather(0);
     for (Index round = 0; round < turns.rounds; ++round) {
       if (!o_.reductions_overlap) begin_gather(round);
-      rank_.wait(arriving, &Waits::matrices);
+      rank_.wait(arriving, Cause::matrices);
       if (o_.reductions_overlap && round + 1 < turns.rounds) begin_gather(round + 1);
-      rank_.block(tensor, &Waits::matrices);
+      rank_.block(tensor, Cause::matrices);
       rank_.work(parts_.matrices / rounds, "matrices", -1);
-      leaving[round % 2] = rank_.begin(back, &Waits::matrices, "return of matrices", -1);
+      leaving[round % 2] = rank_.begin(back, Cause::matrices, "return of matrices", -1);
     }
-    for (const double until : leaving) rank_.wait(until, &Waits::matrices);
+    for (const double until : leaving) rank_.wait(until, Cause::matrices);
     return parts_.matrices;
   }
 
   /// When a unit's parameters arrive, and from which gather.
   struct Arrival {
     double time = 0;
-    double Waits::*cause = &Waits::gathers;
+    Cause cause = Cause::gathers;
   };
 
   void arrive(Arrival& arrival) {
@@ -238,8 +238,7 @@ StepTime step_time(const Outline& outline, const Network& network, const Estimat
   replay.step();
   const LinkedRank::Mark second = replay.rank().mark();
   StepTime time{.seconds = second.now - first.now};
-  for (const auto& [cause, name] : wait_causes)
-    time.waits.*cause = second.waits.*cause - first.waits.*cause;
+  for (const Cause cause : all_causes) time.waits[cause] = second.waits[cause] - first.waits[cause];
   return time;
 }
 

@@ -7,8 +7,10 @@
 // cores are ignored. docs/results.md compares estimates with measurements.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <numeric>
 #include <string_view>
-#include <utility>
 
 namespace kzero::plan {
 
@@ -29,29 +31,36 @@ struct Rates {
   double sent_bytes = 0;
 };
 
-/// The seconds of a step in which a rank computes nothing, by the messages that it waits for.
-struct Waits {
-  double gathers = 0;      // of parameters, before an operation
-  double sums = 0;         // of gradients
-  double updates = 0;      // of updated parameters, after the optimizer or before an operation
-  double activations = 0;  // of a tensor group
-  double matrices = 0;     // of the optimizer
-
-  double sum() const { return gathers + sums + updates + activations + matrices; }
+/// The messages that a rank waits for.
+enum class Cause {
+  gathers,      // of parameters, before an operation
+  sums,         // of gradients
+  updates,      // of updated parameters, after the optimizer or before an operation
+  activations,  // of a tensor group
+  matrices      // of the optimizer
 };
 
-constexpr std::pair<double Waits::*, std::string_view> wait_causes[] = {
-    {&Waits::gathers, "gathers of parameters"},
-    {&Waits::sums, "sums of gradients"},
-    {&Waits::updates, "gathers of updated parameters"},
-    {&Waits::activations, "activations of tensor groups"},
-    {&Waits::matrices, "matrices of the optimizer"}};
+constexpr std::array all_causes{Cause::gathers, Cause::sums, Cause::updates, Cause::activations,
+                                Cause::matrices};
 
-constexpr std::string_view name_of(double Waits::*cause) {
-  for (const auto& [known, name] : wait_causes)
-    if (known == cause) return name;
-  return "";
+constexpr std::string_view name_of(Cause cause) {
+  constexpr std::string_view names[] = {
+      "gathers of parameters", "sums of gradients", "gathers of updated parameters",
+      "activations of tensor groups", "matrices of the optimizer"};
+  return names[static_cast<int>(cause)];
 }
+
+/// The seconds of a step in which a rank computes nothing, by what it waits for.
+class Waits {
+ public:
+  double& operator[](Cause cause) { return seconds_[static_cast<std::size_t>(cause)]; }
+  double operator[](Cause cause) const { return seconds_[static_cast<std::size_t>(cause)]; }
+
+  double sum() const { return std::accumulate(seconds_.begin(), seconds_.end(), 0.0); }
+
+ private:
+  std::array<double, all_causes.size()> seconds_{};
+};
 
 /// The seconds of a step.
 struct Estimate {

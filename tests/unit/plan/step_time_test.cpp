@@ -155,11 +155,11 @@ TEST(StepTime, NamesWhatARankWaitsFor) {
   o.operations[0].gathers = {0};
   o.tensor_per_micro_batch = {.exchanged = 5};
   const Waits waits = step_time(o, network, work).waits;
-  EXPECT_NEAR(waits.gathers, 300, 1e-9);
-  EXPECT_NEAR(waits.sums, 600, 1e-9);
-  EXPECT_NEAR(waits.activations, 500, 1e-9);
-  EXPECT_NEAR(waits.updates, 3, 1e-9);
-  EXPECT_EQ(waits.matrices, 0);
+  EXPECT_NEAR(waits[Cause::gathers], 300, 1e-9);
+  EXPECT_NEAR(waits[Cause::sums], 600, 1e-9);
+  EXPECT_NEAR(waits[Cause::activations], 500, 1e-9);
+  EXPECT_NEAR(waits[Cause::updates], 3, 1e-9);
+  EXPECT_EQ(waits[Cause::matrices], 0);
 }
 
 TEST(StepTime, TimeLinesHaveEverySecondOfTheRankAndItsLink) {
