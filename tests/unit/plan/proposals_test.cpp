@@ -82,7 +82,9 @@ TEST(Proposals, TryEveryStageAndKindOfShardingThatMakesADifference) {
     }
     return found;
   };
-  constexpr Index one_round = Index{1} << 40, several_rounds = 8'000'000;
+  deck::Config largest = deck(2, 1);  // with micro-batches of 4 of 12
+  largest.zero.stage = 0;
+  const Index one_round = Index{1} << 40, several_rounds = plan(largest, 1).device_bytes();
   using Kinds = std::set<std::string>;
   EXPECT_EQ(kinds(1, one_round), (Kinds{"0", "1", "2", "3"}));
   EXPECT_EQ(kinds(2, one_round), (Kinds{"0", "1", "2", "3", "3 zero.gradients zero.parameters"}));
