@@ -20,8 +20,13 @@ std::chrono::steady_clock::time_point deadline() {
 /// Returns why nobody needs to wait any longer; empty if there is no reason.
 std::string reason_to_end(ncclComm_t comm, std::chrono::steady_clock::time_point limit) {
   if (comm->is_aborted) return "was aborted";
-  if (const int rank = comm->shared->aborted(); rank >= 0)
-    return "waits for rank " + std::to_string(rank) + ", which has aborted";
+  if (const int rank = comm->shared->aborted(); rank >= 0) {
+    // What the rank sent before is on its way.
+    const auto now = std::chrono::steady_clock::now();
+    if (!comm->abort_seen) comm->abort_seen = now;
+    if (now - *comm->abort_seen > std::chrono::milliseconds(200))
+      return "waits for rank " + std::to_string(rank) + ", which has aborted";
+  }
   return std::chrono::steady_clock::now() > limit ? "waits in vain" : "";
 }
 

@@ -5,8 +5,10 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@ struct ncclComm {
   int device = 0;
   bool lives = true;
   std::atomic<bool> is_aborted = false;
+  std::optional<std::chrono::steady_clock::time_point> abort_seen{};  // of another rank
   std::atomic<ncclResult_t> error = ncclSuccess;
   std::array<std::uint64_t, kzero::doubles::most_ranks> launched{};  // with each rank
   kzero::doubles::Position last;  // behind the operation that was enqueued last
