@@ -46,7 +46,7 @@ void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
                                : "on where messages leave nodes");
 }
 
-/// Writes the planned step of one rank, beside its link, as a run writes its time line.
+/// Writes the time line of the planned step: one rank and its link.
 void write_time_line(const PlanArguments& arguments, const plan::Entry& entry,
                      const Estimator& estimator) {
   KZERO_REQUIRE(entry.estimate, ExitCode::usage, "--time-line needs rates: --tflops or --rates");
@@ -112,26 +112,6 @@ ExitCode fit_deck(const PlanArguments& arguments) {
                 "train.micro_batch, model.hidden or model.vocab needs less",
                 format_bytes(*arguments.fit));
   return ExitCode::done;
-}
-
-/// The launches of all tensor groups that fit into a node and that the deck's model accepts.
-std::vector<Launch> searched_launches(const PlanArguments& arguments, const GivenMachine& machine) {
-  if (!arguments.tensor.empty()) return launches(arguments, machine);
-  std::vector<Launch> found;
-  std::optional<Error> first_refusal;
-  for (Index tensor = 1; tensor <= machine->network.node_ranks; ++tensor) {
-    if (machine->network.node_ranks % tensor != 0) continue;
-    PlanArguments one = arguments;
-    one.tensor = {tensor};
-    try {
-      std::ranges::move(launches(one, machine), std::back_inserter(found));
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::usage) throw;
-      if (!first_refusal) first_refusal = error;
-    }
-  }
-  if (found.empty()) throw *first_refusal;
-  return found;
 }
 
 ExitCode search_deck(const PlanArguments& arguments) {

@@ -5,6 +5,7 @@
 #include <Kokkos_Core.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "comm/placement.hpp"
 #include "convert/architecture.hpp"
@@ -42,6 +43,48 @@ std::vector<Index> ranks_of(const PlanArguments& arguments, const GivenMachine& 
   return ranks;
 }
 
+/// Makes launches of a deck that is read once: it may be a pipe.
+class LaunchReader {
+ public:
+  LaunchReader(const PlanArguments& arguments, const GivenMachine& machine)
+      : arguments_(arguments), machine_(machine), source_(load(arguments.deck.file)) {}
+
+  std::vector<Launch> with_tensor_of_deck() const { return with(arguments_.deck.overrides); }
+
+  std::vector<Launch> with_tensor(Index tensor) const {
+    std::vector<std::string> overrides = arguments_.deck.overrides;
+    overrides.push_back(fmt::format("grid.tensor={}", tensor));
+    return with(overrides);
+  }
+
+ private:
+  std::vector<Launch> with(const std::vector<std::string>& overrides) const {
+    const auto read = [&](Index ranks) {
+      return deck::read(source_, overrides, {ranks, deck::Purpose::plan, model::parameter_names},
+                        convert::read_architecture);
+    };
+    std::vector<Index> all = ranks_of(arguments_, machine_);
+    if (all.empty()) {
+      const deck::Grid grid = read(0).grid;
+      all = {std::max<Index>(1, grid.data) * grid.tensor};
+    }
+    std::vector<Launch> found;
+    for (const Index ranks : all) {
+      deck::Config config = read(ranks);
+      const Index nodes = nodes_of(arguments_, machine_, ranks);
+      const Index node_ranks = ceil_div(ranks, nodes);
+      config.placement = comm::placement_on(comm::filled_nodes(ranks, node_ranks), config, ranks);
+      const Index asked = arguments_.threads > 0 ? arguments_.threads : config.run.threads;
+      found.push_back({ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks)});
+    }
+    return found;
+  }
+
+  const PlanArguments& arguments_;
+  const GivenMachine& machine_;
+  deck::Source source_;
+};
+
 /// Rates for every number of threads in the launches, measured with as many as this machine has
 /// cores for. Empty if operations cannot be measured.
 std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
@@ -69,33 +112,29 @@ GivenMachine machine_of(const PlanArguments& arguments) {
 }
 
 std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine& machine) {
-  const deck::Source source = load(arguments.deck.file);
+  const LaunchReader reader(arguments, machine);
+  if (arguments.tensor.empty()) return reader.with_tensor_of_deck();
   std::vector<Launch> found;
-  const auto plan_launches = [&](const std::vector<std::string>& overrides) {
-    const auto read = [&](Index ranks) {
-      return deck::read(source, overrides, {ranks, deck::Purpose::plan, model::parameter_names},
-                        convert::read_architecture);
-    };
-    std::vector<Index> all = ranks_of(arguments, machine);
-    if (all.empty()) {
-      const deck::Grid grid = read(0).grid;
-      all = {std::max<Index>(1, grid.data) * grid.tensor};
+  for (const Index tensor : arguments.tensor)
+    std::ranges::move(reader.with_tensor(tensor), std::back_inserter(found));
+  return found;
+}
+
+std::vector<Launch> searched_launches(const PlanArguments& arguments, const GivenMachine& machine) {
+  if (!arguments.tensor.empty()) return launches(arguments, machine);
+  const LaunchReader reader(arguments, machine);
+  std::vector<Launch> found;
+  std::optional<Error> first_refusal;
+  for (Index tensor = 1; tensor <= machine->network.node_ranks; ++tensor) {
+    if (machine->network.node_ranks % tensor != 0) continue;
+    try {
+      std::ranges::move(reader.with_tensor(tensor), std::back_inserter(found));
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::usage) throw;
+      if (!first_refusal) first_refusal = error;
     }
-    for (const Index ranks : all) {
-      deck::Config config = read(ranks);
-      const Index nodes = nodes_of(arguments, machine, ranks);
-      const Index node_ranks = ceil_div(ranks, nodes);
-      config.placement = comm::placement_on(comm::filled_nodes(ranks, node_ranks), config, ranks);
-      const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
-      found.push_back({ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks)});
-    }
-  };
-  if (arguments.tensor.empty()) plan_launches(arguments.deck.overrides);
-  for (const Index tensor : arguments.tensor) {
-    std::vector<std::string> overrides = arguments.deck.overrides;
-    overrides.push_back(fmt::format("grid.tensor={}", tensor));
-    plan_launches(overrides);
   }
+  if (found.empty()) throw *first_refusal;
   return found;
 }
 
@@ -105,16 +144,18 @@ Estimator::Estimator(const PlanArguments& arguments, const GivenMachine& machine
   if (!machine_) source_ = measured_rates(arguments.rates, all);
 }
 
+std::pair<plan::Rates, plan::Network> Estimator::rates_of(const plan::Entry& entry) const {
+  if (machine_) return {machine_->rates_at(entry.width), machine_->network};
+  const plan::Rates rates = source_->of_rank(entry.threads);
+  return {rates, plan::uniform_network(rates.sent_bytes)};
+}
+
 void Estimator::add_to(plan::Entry& entry, Index nodes) const {
-  if (source_) {
-    const plan::Rates rates = source_->of_rank(entry.threads);
-    entry.estimate = plan::estimate(entry, rates, plan::uniform_network(rates.sent_bytes));
-  }
-  if (machine_) {
-    entry.estimate = machine_->estimate_of(entry);
-    entry.machine = machine_->name;
-  }
-  if (tokens_ == 0 || !entry.estimate) return;
+  if (!machine_ && !source_) return;
+  const auto [rates, network] = rates_of(entry);
+  entry.estimate = plan::estimate(entry, rates, network);
+  if (machine_) entry.machine = machine_->name;
+  if (tokens_ == 0) return;
   entry.campaign =
       plan::campaign({.seconds = entry.estimate->seconds(),
                       .tokens = static_cast<double>(entry.tokens),
@@ -123,9 +164,8 @@ void Estimator::add_to(plan::Entry& entry, Index nodes) const {
 }
 
 std::vector<SpanRecord> Estimator::time_line(const plan::Entry& entry) const {
-  if (machine_) return plan::time_line(entry, machine_->rates_at(entry.width), machine_->network);
-  const plan::Rates rates = source_->of_rank(entry.threads);
-  return plan::time_line(entry, rates, plan::uniform_network(rates.sent_bytes));
+  const auto [rates, network] = rates_of(entry);
+  return plan::time_line(entry, rates, network);
 }
 
 }  // namespace kzero::app

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "app/plan_command.hpp"
@@ -27,6 +28,10 @@ GivenMachine machine_of(const PlanArguments& arguments);
 /// The launches of all numbers of ranks or nodes and of tensor ranks. Throws Error(usage).
 std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine& machine);
 
+/// The launches of all tensor groups that fit into a node and that the deck's model accepts, or
+/// those of --tensor. Throws Error(usage) if there are none.
+std::vector<Launch> searched_launches(const PlanArguments& arguments, const GivenMachine& machine);
+
 /// Estimates steps with the rates of a described machine, otherwise with given and measured rates.
 class Estimator {
  public:
@@ -40,6 +45,9 @@ class Estimator {
   std::vector<SpanRecord> time_line(const plan::Entry& entry) const;
 
  private:
+  /// The rates of a rank, and its network. Needs a machine or rates.
+  std::pair<plan::Rates, plan::Network> rates_of(const plan::Entry& entry) const;
+
   std::optional<plan::RateSource> source_;
   GivenMachine machine_;
   Index tokens_;

@@ -1,7 +1,6 @@
 #include "plan/linked_rank.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 

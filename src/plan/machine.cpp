@@ -2,8 +2,6 @@
 
 #include <iterator>
 
-#include "plan/step_time.hpp"
-
 namespace kzero::plan {
 
 double Machine::attained_at(Index width) const {
@@ -21,10 +19,6 @@ Rates Machine::rates_at(Index width) const {
   return {.operations = operations * attained_at(width),
           .memory_bytes = memory_bytes,
           .sent_bytes = network.within_node};
-}
-
-Estimate Machine::estimate_of(const Entry& entry) const {
-  return estimate(entry, rates_at(entry.width), network);
 }
 
 }  // namespace kzero::plan

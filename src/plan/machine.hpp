@@ -25,9 +25,6 @@ struct Machine {
 
   /// The rates of a rank for a model of this width.
   Rates rates_at(Index width) const;
-
-  /// Estimates a plan's step. The message rate is the mean over the bytes of a step.
-  Estimate estimate_of(const Entry& entry) const;
 };
 
 /// Reads a machine from TOML. docs/planning.md lists the keys. Throws Error(usage) with one line

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -136,6 +137,13 @@ class Planner(LaunchTest):
         self.assertIn(
             f"zero.stage={proposals[0]['stage']}", fastest[fastest.index(next(x for x in fastest if "ranks" in x)) + 1]
         )
+
+    def test_a_deck_that_comes_through_a_pipe_is_read_once(self):
+        search = ("--rates", "machine.toml", "model.heads=4", "--nodes", "1", "--search", "--json")
+        command = self.command(["plan", "/dev/stdin", *search], None)
+        deck = (self.folder / "deck.toml").read_text()
+        piped = subprocess.run(command, cwd=self.folder, input=deck, capture_output=True, text=True, check=True)
+        self.assertEqual(json.loads(piped.stdout), self.plan(*search[2:-1]))
 
     def test_a_search_that_cannot_be_made_says_why(self):
         search = ("--rates", "machine.toml", "--search")

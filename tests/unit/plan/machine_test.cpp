@@ -9,6 +9,7 @@
 #include "comm/placement.hpp"
 #include "deck/rules.hpp"
 #include "plan/report.hpp"
+#include "plan/step_time.hpp"
 
 namespace kzero::plan {
 namespace {
@@ -146,7 +147,7 @@ TEST(MachineFile, NamesWhatIsMissingAndAllElseAtOnce) {
 Rates rates_of(const Entry& entry) {
   Machine m = machine();
   m.network.within_latency = m.network.between_latency = 0;
-  return m.estimate_of(entry).rates;
+  return estimate(entry, m.rates_at(entry.width), m.network).rates;
 }
 
 // Eight ranks on two nodes. A ring leaves the node once.
