@@ -48,7 +48,7 @@ def start(machine, clock, found):
     training = train(machine, "start", "tiny.toml", overrides, min(90, clock.left()))
     if match := NO_DEVICE.search(training.done.text()):
         machine.no_device = match.group()
-        found.leave_out("one step", "there is no device")
+        found.leave_out("one step", "needs a device")
         training = train(machine, "start_np2", "tiny.toml", overrides, min(90, clock.left()), ranks=2)
         found.check("two ranks find none either", bool(NO_DEVICE.search(training.done.text())), training.done.how())
         return

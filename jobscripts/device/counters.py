@@ -3,7 +3,7 @@
 import csv
 
 from sanitizer import find_tool
-from training import overrides_of
+from training import overrides_of, settings
 
 PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
 # What the kernels' names contain: a functor, or the function that has the lambda
@@ -71,7 +71,7 @@ def counters(machine, clock, found):
         "--metrics",
         ",".join(METRICS),
     ]
-    command = machine.command("kzero", "train", machine.bundle / "decks/gpt2-124m.toml", *(f"{k}={v}" for k, v in keys.items()))
+    command = machine.command("kzero", "train", machine.bundle / "decks/gpt2-124m.toml", *settings(keys))
     done = machine.run("ncu", command, clock.left(), wrapper)
     rows = rows_of(done.text())
     if not found.check("ncu", bool(rows), done.how() if not rows else f"counters of {len(rows)} kernels"):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from correctness import GPT2
 from gtest_run import parse
-from training import overrides_of
+from training import overrides_of, settings
 
 AT_ONCE = 4
 ERRORS = re.compile(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: \d+ hazards? displayed \()(\d+) error")
@@ -58,7 +58,7 @@ def sanitizer(machine, clock, found):
 
     def run_training():
         keys = overrides_of(machine.bundle, "bf16") | {"train.steps": 2, "model.layers": 1, "run.attention": "kzero"}
-        command = machine.command("kzero", "train", machine.bundle / "decks" / GPT2, *(f"{k}={v}" for k, v in keys.items()))
+        command = machine.command("kzero", "train", machine.bundle / "decks" / GPT2, *settings(keys))
         return machine.run("initcheck.kzero", command, clock.left(), [tool, "--tool", "initcheck", "--target-processes", "all"])
 
     cases = [case for case in CASES if machine.has(case[1])]

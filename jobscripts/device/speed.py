@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import threading
 
-from training import train
+from training import settings, train
 
 GPT2, LLAMA = "gpt2-124m.toml", "llama/llama-3.2-1b.toml"
 PEAK_TFLOPS = 989  # of bf16 without sparsity, H100 and H200 SXM
@@ -83,8 +83,7 @@ class UsedMemory:
 
 def planned_mib(machine, name, deck, overrides, seconds):
     """What kzero plan says of a rank, in MiB, or None."""
-    keys = [f"{key}={value}" for key, value in overrides.items()]
-    command = machine.command("kzero", "plan", machine.bundle / "decks" / deck, *keys, "--ranks", 1, "--json")
+    command = machine.command("kzero", "plan", machine.bundle / "decks" / deck, *settings(overrides), "--ranks", 1, "--json")
     done = machine.run(f"plan.{name}", command, seconds)
     try:
         return json.loads(done.text())[0]["total_bytes"] / 2**20
@@ -128,7 +127,7 @@ def profile_lines(name, times, most=7):
 
 
 def measure(machine, clock, found, name, deck, case):
-    """One case: the time of a step, its memory beside the plan's, and a time line of one step."""
+    """Measures a case: the time of a step, the memory used and planned, and the time line of one step."""
     overrides, label = overrides_for(machine, case), name.replace(" ", "_")
     trace = machine.work / f"{label}.trace.json"
     profiled = overrides | {"run.profile": trace, "run.profile_steps": f"{PROFILED}-{PROFILED}"}

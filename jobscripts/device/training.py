@@ -26,6 +26,11 @@ def overrides_of(bundle, precision):
     return REFERENCE | {"train.precision": precision, "data.files": bundle / "text"}
 
 
+def settings(overrides):
+    """The arguments of a kzero command."""
+    return [f"{key}={value}" for key, value in overrides.items()]
+
+
 @dataclass
 class Training:
     done: Done
@@ -63,7 +68,7 @@ def train(machine, name, deck, overrides, seconds, ranks=None, wrapper=()):
     """Trains a deck of the bundle with overrides {key: value}. The metrics file is new: its steps are those of this run."""
     metrics = machine.work / f"{name}.jsonl"
     metrics.unlink(missing_ok=True)
-    keys = [f"{key}={value}" for key, value in (overrides | {"run.metrics": metrics, "run.progress": "plain"}).items()]
+    keys = settings(overrides | {"run.metrics": metrics, "run.progress": "plain"})
     command = machine.command("kzero", "train", machine.bundle / "decks" / deck, *keys, ranks=ranks)
     return read_metrics(machine.run(name, command, seconds, wrapper), metrics)
 

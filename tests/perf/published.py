@@ -11,17 +11,15 @@ published_runs.csv has the runs; a family has the name of its rates file.
 
 import argparse
 import csv
-import json
-import subprocess
 import sys
 import tempfile
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parents[2]
+from planned_runs import ROOT, error, plans, settings
+
 RATES = ROOT / "input/rates"
 FAMILIES = {
     "a100_40gb": "llm-foundry on A100 of 40 GB",
@@ -76,7 +74,7 @@ class Run:
             "train.global_batch": self.global_batch,
             "train.micro_batch": self.micro_batch,
         }
-        return [*self.deck(), *(f"{key}={value}" for key, value in overrides.items()), "--ranks", str(self.gpus)]
+        return [*self.deck(), *settings(overrides), "--ranks", str(self.gpus)]
 
 
 def read_runs():
@@ -91,21 +89,8 @@ RUNS = tuple(read_runs())
 
 def predict(kzero, runs=RUNS, rates=None):
     """Tokens a second and GPU of each run. rates: a file in place of the family's."""
-
-    def one(run):
-        file = rates or RATES / f"{run.family}.toml"
-        command = [str(kzero), "plan", *run.settings(), "--threads", "1", "--rates", str(file), "--json"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(done.stderr)
-        return json.loads(done.stdout)[0]["tokens_per_second"] / run.gpus
-
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(one, runs))
-
-
-def error(run, predicted):
-    return predicted / run.printed - 1
+    found = plans(kzero, runs, lambda run: rates or RATES / f"{run.family}.toml")
+    return [plan["tokens_per_second"] / run.gpus for run, plan in zip(runs, found)]
 
 
 def table(family, predicted):

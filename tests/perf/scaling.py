@@ -9,17 +9,15 @@ file at which the largest error of the ZeRO runs is smallest, of all three figur
 """
 
 import argparse
-import json
 import random
-import subprocess
 import sys
 import tempfile
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from planned_runs import ROOT, error, plans, settings
+
 RATES = ROOT / "input/rates/dgx2_v100.toml"
 
 
@@ -54,7 +52,7 @@ class Run:
         }
         if not self.zero:
             overrides |= {"zero.stage": 0, "recompute.partition": "false"}
-        return [f"input/paper/{deck}.toml", *(f"{key}={value}" for key, value in overrides.items()), "--ranks", str(self.gpus)]
+        return [f"input/paper/{deck}.toml", *settings(overrides), "--ranks", str(self.gpus)]
 
     def row(self):
         return f"{self.model}, {self.layers} × {self.hidden} | {self.gpus} | {self.tensor} | {self.batch}"
@@ -127,20 +125,7 @@ RUNS = (*figure2(), *figure3(), *figure4())
 
 def predict(kzero, runs=RUNS, rates=RATES):
     """TFLOP/s per GPU of each run, those of recomputation included."""
-
-    def one(run):
-        command = [str(kzero), "plan", *run.settings(), "--threads", "1", "--rates", str(rates), "--json"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(done.stderr)
-        return json.loads(done.stdout)[0]["tflops_per_rank"]
-
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(one, runs))
-
-
-def error(run, predicted):
-    return predicted / run.printed - 1
+    return [plan["tflops_per_rank"] for plan in plans(kzero, runs, lambda run: rates)]
 
 
 def table(runs, predicted):
