@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rehearses jobscripts/device/first_hour.sh without a GPU: in a bare Debian 13, as another user, at another path, with the
-# toolkit's stand-in for the driver. The bundle's programs must start there and must say that there is no device.
+# Rehearses jobscripts/device/first_hour.sh without a GPU: in a bare Debian 13, as another user, at another path, with a driver
+# library whose calls all fail, from the toolkit. The bundle's programs must start there and report that they find no device.
 #
 #   bash .ci/rehearse_device.sh                     packs build/cuda, quickly (jobscripts/device/bundle.sh --from)
 #   bash .ci/rehearse_device.sh ARCHIVE             a bundle that bundle.sh made

@@ -51,8 +51,8 @@ void project_backward_input(const Context<T>& c, Matrix<const T> output,
   c.gemm->run(*c.exec, input);
 }
 
-/// Adds up dlogits^T normal of the chunks (=|+=) in c.output_gradient [chunk.columns,D], which
-/// add_sum_of_chunks then rounds, or in doutput [V,D] if there is no such buffer.
+/// Adds up dlogits^T normal of the chunks (=|+=) in c.output_gradient [chunk.columns,D]. Then
+/// add_sum_of_chunks rounds it. Without that buffer the sum goes to doutput [V,D].
 template <class T>
 void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
                              StridedMatrix<const T> dlogits, tensor::Accumulate accumulate,

@@ -38,7 +38,7 @@ def runs(pid):
 
 
 class BundleTest(unittest.TestCase):
-    """An unpacked bundle of stand-ins."""
+    """An unpacked bundle whose programs are small scripts."""
 
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="kzero device_"))
@@ -118,7 +118,7 @@ class TestPrograms(BundleTest):
 
 
 class Hour(BundleTest):
-    """first_hour.sh on an archive of stand-ins."""
+    """first_hour.sh on an archive whose programs are small scripts."""
 
     def run_it(self, *parts, **variables):
         archive, tools = self.folder / "bundle.tar.xz", self.folder / "tools"
