@@ -10,12 +10,20 @@
 
 namespace kzero::comm {
 
-enum class Operation { reduce_scatter, all_gather, all_reduce, gather, scatter, broadcast };
+enum class Operation {
+  reduce_scatter,
+  all_gather,
+  all_reduce,
+  gather,
+  scatter,
+  broadcast,
+  all_to_all
+};
 enum class Purpose { gradients, parameters, activations, checkpointed_activations, matrices };
 
 constexpr std::string_view name_of(Operation operation) {
-  constexpr std::string_view names[] = {"reduce_scatter", "all_gather", "all_reduce",
-                                        "gather",         "scatter",    "broadcast"};
+  constexpr std::string_view names[] = {"reduce_scatter", "all_gather", "all_reduce", "gather",
+                                        "scatter",        "broadcast",  "all_to_all"};
   return names[static_cast<int>(operation)];
 }
 

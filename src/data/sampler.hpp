@@ -26,33 +26,42 @@ struct Turn {
 /// Deals the micro-batches of a step to data-parallel ranks. Round k computes micro-batches
 /// [k * ranks, (k + 1) * ranks), dealt to one node after another; with `by_node`, each node
 /// computes consecutive micro-batches, again round by round. Samples depend only on the number of
-/// the micro-batch, so results need not depend on the number of ranks.
+/// the micro-batch, so results need not depend on the number of ranks. `sequence` ranks, counted
+/// node by node, share each micro-batch, a part of every sequence each.
 struct BatchPlan {
   Index global_batch;  // sequences per step over all ranks; a multiple of micro_batch
   Index ranks;         // in training at most micro_batches()
   Index micro_batch;   // sequences a rank computes at once
   Index nodes = 1;
-  bool by_node = false;  // only if the ranks divide the micro-batches
+  bool by_node = false;  // only if the ranks divide the micro-batches, and `sequence` a node's
+  Index sequence = 1;    // ranks that share a micro-batch
+  Index chunks = 1;      // of a sequence, whose losses are added one after another
 
   NodeShape on_nodes() const { return {nodes, ranks / nodes}; }
   Index micro_batches() const { return global_batch / micro_batch; }
-  Index rounds() const { return ceil_div(micro_batches(), ranks); }
+  Index rounds() const { return ceil_div(parts(), ranks); }
+  /// The parts of all micro-batches, which ranks compute.
+  Index parts() const { return micro_batches() * sequence; }
+  /// The chunks of a part.
+  Index own_chunks() const { return chunks / sequence; }
 
   /// The number of ranks that have a micro-batch in a round: all, except in the last round.
-  Index ranks_in(Index round) const { return std::min(ranks, micro_batches() - round * ranks); }
+  Index ranks_in(Index round) const { return std::min(ranks, parts() - round * ranks); }
 
-  /// The micro-batch of a rank in a round; at least micro_batches() if it has none.
-  Index number(Index rank, Index round) const {
+  /// The part of a micro-batch that a rank has in a round, among parts(); none from parts() on.
+  Index part(Index rank, Index round) const {
     const NodeShape shape = on_nodes();
     if (!by_node) return round * ranks + shape.position_of(rank);
     return (shape.node_of(rank) * rounds() + round) * shape.node_ranks + shape.place_of(rank);
   }
+  /// The micro-batch of a rank in a round; at least micro_batches() if it has none.
+  Index number(Index rank, Index round) const { return part(rank, round) / sequence; }
   bool has(Index rank, Index round) const { return number(rank, round) < micro_batches(); }
 
-  /// Where a micro-batch is computed: the inverse of number().
-  Turn turn(Index number) const {
+  /// Where a part of a micro-batch is computed: the inverse of part().
+  Turn turn(Index part) const {
     const NodeShape shape = on_nodes();
-    const Index row = number / shape.node_ranks, place = number % shape.node_ranks;
+    const Index row = part / shape.node_ranks, place = part % shape.node_ranks;
     const Index node = by_node ? row / rounds() : row % nodes;
     return {shape.rank_at(place, node), by_node ? row % rounds() : row / nodes};
   }

@@ -140,7 +140,8 @@ constexpr bool trains_adapters(const Lora& lora) { return lora.rank > 0; }
 struct Grid {
   Index data = 0;  // 0: number of ranks / tensor
   Index tensor = 1;
-  Index node = 0;  // ranks that count as a node's; 0: as the ranks are placed
+  Index sequence = 1;  // data-parallel ranks that share each sequence; divides `data`
+  Index node = 0;      // ranks that count as a node's; 0: as the ranks are placed
 };
 
 /// Where sums of gradients are kept between the micro-batches of a step: by the owner of each
@@ -173,9 +174,10 @@ struct Recompute {
 
 struct Train {
   Index steps = 100;
-  Index global_batch = 8;  // sequences per step, over all ranks
-  Index micro_batch = 0;   // sequences a rank computes at once; 0: global_batch / data ranks
-  Index sum_blocks = 4;    // blocks of micro-batches whose gradients are added first
+  Index global_batch = 8;     // sequences per step, over all ranks
+  Index micro_batch = 0;      // sequences a rank computes at once; 0: global_batch / data ranks
+  Index sum_blocks = 4;       // blocks of micro-batches whose gradients are added first
+  Index sequence_chunks = 0;  // parts of a sequence with their own gradients; 0: grid.sequence
   Dtype precision = Dtype::fp32;
   double z_loss = 0;  // factor on log(Z)^2 of each target in the gradient's loss
   std::uint64_t seed = 1;

@@ -28,6 +28,11 @@ void add_grid(std::vector<Key>& table) {
   table.push_back(integer(
       "grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
       "Tensor-parallel ranks, which are neighbours in rank order. Must divide model.heads."));
+  table.push_back(integer(
+      "grid.sequence", t, &Grid::sequence, from(1, 10000), "ranks",
+      "Data-parallel ranks that share each sequence, for sequences that do not fit one. Each has "
+      "its rows, and a part of the heads in attention. Must divide grid.data, and the heads and KV "
+      "heads of a tensor rank. No bit changes as long as train.sequence_chunks does not."));
   table.push_back(integer("grid.node", t, &Grid::node, from(0, 1000000), "ranks",
                           "Ranks per node to assume, for plans and tests; 0: as the ranks are "
                           "placed; 1: ranks share no memory. No bit changes."));
@@ -106,6 +111,12 @@ void add_train(std::vector<Key>& table) {
                           "first, then over blocks in pairs. Use at least as many blocks as nodes: "
                           "a node sends one sum for the complete blocks that it computes. More "
                           "blocks need more memory. Bits depend on the number."));
+  table.push_back(integer(
+      "train.sequence_chunks", t, &Train::sequence_chunks, from(0, 10000), "chunks",
+      "Parts of a sequence that are computed row by row on their own and have their own gradients, "
+      "which are added like those of micro-batches. A multiple of grid.sequence that divides "
+      "model.sequence; 0: grid.sequence. More than 1 needs train.micro_batch = 1. Bits depend on "
+      "the number."));
   table.push_back(choice("train.precision", t, &Train::precision,
                          {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}},
                          "Storage of weights, activations and gradients; master weights and "

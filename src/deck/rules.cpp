@@ -13,6 +13,7 @@
 #include "deck/problem.hpp"
 #include "deck/quantity.hpp"
 #include "deck/schema.hpp"
+#include "deck/sequence_rules.hpp"
 
 namespace kzero::deck {
 
@@ -28,6 +29,7 @@ class Rules {
     check_model();
     check_lora();
     check_grid();
+    check_sequence();
     check_batch();
     check_zero();
     check_recompute();
@@ -128,9 +130,15 @@ class Rules {
                           kv_heads, tensor));
   }
 
+  void check_sequence() {
+    for (Violation& violation : apply_sequence_rules(config_))
+      violations_.push_back(std::move(violation));
+  }
+
   void check_batch() {
     Train& train = config_.train;
-    const Index data = config_.grid.data;
+    // Ranks that share sequences compute one micro-batch.
+    const Index data = config_.grid.data / config_.grid.sequence;
     const Index batch = train.global_batch;
     const std::vector<std::string> keys{"train.global_batch", "train.micro_batch", "grid.data"};
     if (train.micro_batch == 0) {
@@ -151,12 +159,16 @@ class Rules {
     const Index parts = batch / micro;
     const std::string smaller =
         batch >= data ? fmt::format(", a train.micro_batch of at most {}", batch / data) : "";
+    const std::string together =
+        config_.grid.sequence > 1
+            ? fmt::format(", which share sequences in groups of {}", config_.grid.sequence)
+            : "";
     refuse_if(batch % micro == 0 && parts < data, keys,
               fmt::format("train.global_batch = {} has {} micro-batch{} of {}, too few for {} "
-                          "data-parallel ranks; use at most {} ranks{} or a train.global_batch "
+                          "data-parallel ranks{}; use at most {} ranks{} or a train.global_batch "
                           "of at least {}",
-                          batch, parts, parts == 1 ? "" : "es", micro, data, parts, smaller,
-                          micro * data));
+                          batch, parts, parts == 1 ? "" : "es", micro, config_.grid.data, together,
+                          parts * config_.grid.sequence, smaller, micro * data));
   }
 
   void check_zero() {

@@ -31,18 +31,19 @@ class Parts {
 
 }  // namespace
 
-Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category, Index rows,
-                              bool documents) {
+Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category,
+                              const TokensShape& shape) {
+  const Index rows = shape.batch * shape.sequence, chunks = shape.part.own_chunks();
   const auto arrays_at = [&](std::byte* begin) {
     Parts parts(begin);
     Arrays a;
     a.data = begin;
     a.inputs = parts.take<Token>(rows);
     a.targets = parts.take<Token>(rows);
-    a.token = parts.take<Token>(rows);
-    a.order = parts.take<Index>(rows);
-    a.group_begin = parts.take<Index>(rows + 1);
-    if (documents) {
+    a.token = parts.take<Token>(rows / shape.part.size);
+    a.order = parts.take<Index>(rows / shape.part.size);
+    a.group_begin = parts.take<Index>(rows / shape.part.size + chunks);
+    if (shape.documents) {
       a.document_begin = parts.take<std::int32_t>(rows);
       a.document_end = parts.take<std::int32_t>(rows);
     }
@@ -52,31 +53,45 @@ Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category,
   return arrays_at(arenas.take<std::byte>(category, arrays_at(nullptr).bytes));
 }
 
-Batches::Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab, bool documents)
-    : batch_(batch),
-      rows_(batch * sequence),
-      device_(take(arenas, memory::Category::io, rows_, documents)) {
+Batches::Batches(memory::Arenas& arenas, const TokensShape& shape)
+    : shape_(shape),
+      rows_(shape.batch * shape.sequence),
+      first_(shape.part.rank * (rows_ / shape.part.size)),
+      chunk_(rows_ / shape.part.chunks),
+      device_(take(arenas, memory::Category::io, shape)) {
   for (Staged& staged : staged_) {
-    staged.arrays =
-        tensor::on_host ? device_ : take(arenas, memory::Category::offloaded, rows_, documents);
+    staged.arrays = tensor::on_host ? device_ : take(arenas, memory::Category::offloaded, shape);
   }
-  if (!arenas.measuring()) count_.resize(vocab + 1);
+  if (arenas.measuring()) return;
+  count_.resize(shape.vocab + 1);
+  const auto rows = static_cast<std::size_t>(chunk_);
+  for (Index chunk = 0; chunk < shape.part.own_chunks(); ++chunk) {
+    const Index at = chunk * chunk_;
+    groups_.push_back({{device_.order + at, rows},
+                       {device_.group_begin + at + chunk, rows + 1},
+                       {device_.token + at, rows}});
+  }
 }
 
-void Batches::group_by_token(const Arrays& host) {
+/// Groups the rows of a chunk, counted from its first. Returns the number of distinct tokens.
+Index Batches::group_by_token(const Arrays& host, Index chunk) {
+  const Index at = chunk * chunk_;
+  const Token* const inputs = host.inputs + first_ + at;
+  Index* const begin = host.group_begin + at + chunk;
+  Index distinct = 0;
   // A stable counting sort: rows with equal tokens keep their order.
   std::fill(count_.begin(), count_.end(), 0);
-  for (Index row = 0; row < rows_; ++row) ++count_[host.inputs[row] + 1];
-  distinct_ = 0;
+  for (Index row = 0; row < chunk_; ++row) ++count_[inputs[row] + 1];
   for (std::size_t token = 0; token + 1 < count_.size(); ++token) {
     if (count_[token + 1] > 0) {
-      host.token[distinct_] = static_cast<Token>(token);
-      host.group_begin[distinct_++] = count_[token];
+      host.token[at + distinct] = static_cast<Token>(token);
+      begin[distinct++] = count_[token];
     }
     count_[token + 1] += count_[token];
   }
-  host.group_begin[distinct_] = rows_;
-  for (Index row = 0; row < rows_; ++row) host.order[count_[host.inputs[row]]++] = row;
+  begin[distinct] = chunk_;
+  for (Index row = 0; row < chunk_; ++row) host.order[at + count_[inputs[row]]++] = row;
+  return distinct;
 }
 
 model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSource& samples,
@@ -85,23 +100,23 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
   next_ = (next_ + 1) % staged_.size();
   const Arrays& host = staged.arrays;
   staged.copied.synchronize();
-  samples.batch(first_sample, batch_, host.inputs, host.targets);
+  samples.batch(first_sample, shape_.batch, host.inputs, host.targets);
   if (samples.has_documents()) {
     KZERO_EXPECT(host.document_begin != nullptr || rows_ == 0);
-    samples.documents(first_sample, batch_, host.inputs, host.document_begin, host.document_end);
+    samples.documents(first_sample, shape_.batch, host.inputs, host.document_begin,
+                      host.document_end);
   }
-  group_by_token(host);
+  for (std::size_t chunk = 0; chunk < groups_.size(); ++chunk)
+    groups_[chunk].distinct = group_by_token(host, static_cast<Index>(chunk));
   if (host.data != device_.data) {
     runtime::copy_to_device(exec, host.data, device_.data, host.bytes);
     staged.copied.record(exec);
   }
-  const auto rows = static_cast<std::size_t>(rows_);
-  model::Batch batch{
-      {device_.inputs, rows},
-      {device_.targets, rows},
-      {{device_.order, rows}, {device_.group_begin, rows + 1}, {device_.token, rows}, distinct_}};
+  const auto all = static_cast<std::size_t>(rows_);
+  const std::size_t own = all / static_cast<std::size_t>(shape_.part.size);
+  model::Batch batch{{device_.inputs + first_, own}, {device_.targets + first_, own}, groups_};
   if (samples.has_documents())
-    batch.documents = {{device_.document_begin, rows}, {device_.document_end, rows}};
+    batch.documents = {{device_.document_begin, all}, {device_.document_end, all}};
   return batch;
 }
 

@@ -1,5 +1,6 @@
-// One micro-batch's tokens on the device, refilled for every micro-batch. Rows are also grouped by
-// token. The embedding's backward pass can then add gradients without atomics.
+// One micro-batch's tokens on the device, refilled for every micro-batch. The rows of each chunk
+// that this rank computes are also grouped by token. The embedding's backward pass can then add
+// gradients without atomics.
 #pragma once
 
 #include <array>
@@ -12,17 +13,25 @@
 
 namespace kzero::engine {
 
+struct TokensShape {
+  Index batch = 1;     // sequences
+  Index sequence = 1;  // tokens of each
+  Index vocab = 1;
+  bool documents = false;  // with room for the document of each position
+  model::SequenceRank part{};
+};
+
 class Batches {
  public:
-  /// Allocates `batch` sequences of `sequence` tokens from the io category, with room for the
-  /// documents of each position if `documents`. If the host cannot write there, also allocates two
-  /// pinned buffers from the offloaded category.
-  Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab, bool documents = false);
+  /// Allocates complete sequences from the io category. If the host cannot write there, also
+  /// allocates two pinned buffers from the offloaded category.
+  Batches(memory::Arenas& arenas, const TokensShape& shape);
 
   /// Reads samples [first_sample, first_sample + batch), which may have documents only if there is
-  /// room for them, and enqueues their copy to the device,
-  /// which may still be computing the previous batch. Waits only for the copy of the batch before
-  /// that, whose buffer is reused.
+  /// room for them, and enqueues their copy to the device, which may still be computing the
+  /// previous batch. Waits only for the copy of the batch before that, whose buffer is reused.
+  /// Returns this rank's rows, and the documents of all rows. The groups are valid until the next
+  /// call.
   model::Batch load(const tensor::Execution& exec, const data::BatchSource& samples,
                     Index first_sample);
 
@@ -42,15 +51,18 @@ class Batches {
     runtime::Event copied{};
   };
 
-  static Arrays take(memory::Arenas& arenas, memory::Category category, Index rows, bool documents);
-  void group_by_token(const Arrays& host);
+  static Arrays take(memory::Arenas& arenas, memory::Category category, const TokensShape& shape);
+  Index group_by_token(const Arrays& host, Index chunk);
 
-  Index batch_, rows_;
+  TokensShape shape_;
+  Index rows_;   // of all sequences
+  Index first_;  // row of this rank
+  Index chunk_;  // rows of one
   Arrays device_;
   std::array<Staged, 2> staged_;  // used alternately (both are device_ in host builds)
   std::size_t next_ = 0;          // index into staged_
   std::vector<Index> count_;
-  Index distinct_ = 0;
+  std::vector<kernels::TokenGroups> groups_;  // of this rank's chunks
 };
 
 }  // namespace kzero::engine

@@ -11,8 +11,14 @@ namespace kzero::engine {
 
 namespace {
 
+/// Chunks of a sequence that a rank computes.
+Index own_chunks(const deck::Config& config) {
+  return config.train.sequence_chunks / config.grid.sequence;
+}
+
 zero::ScheduleOptions schedule_options(const deck::Config& config, const zero::Stage& stage) {
-  return {stage, config.zero.prefetch_units, comm::overlap_of(config) == comm::Overlap::yes};
+  return {stage, config.zero.prefetch_units, comm::overlap_of(config) == comm::Overlap::yes,
+          own_chunks(config) > 1};
 }
 
 /// Returns the number of copies of partitioned parameters.
@@ -33,9 +39,12 @@ Index micro_batches(const deck::Config& config) {
 zero::SumPlan sum_plan(const deck::Config& config, Index data_ranks, bool adds_reduced) {
   return {{.ranks = data_ranks,
            .nodes = std::max<Index>(1, config.placement.data_nodes),
-           .terms = adds_reduced ? micro_batches(config) : data_ranks,
+           .terms = adds_reduced ? micro_batches(config) * config.train.sequence_chunks
+                                 : data_ranks * own_chunks(config),
            .blocks = config.train.sum_blocks,
-           .by_library = config.zero.reduction == deck::ReductionOrder::library},
+           .by_library = config.zero.reduction == deck::ReductionOrder::library,
+           .sequence = config.grid.sequence,
+           .own = own_chunks(config)},
           config.zero.gradients};
 }
 
@@ -81,10 +90,12 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::
       trained(param::trained_of(table)),
       trained_layout(trained, data_ranks),
       adds_reduced(config.zero.accumulate == deck::Accumulate::reduced &&
-                   micro_batches(config) > data_ranks),
+                   micro_batches(config) * config.grid.sequence > data_ranks),
       sums(sum_plan(config, data_ranks, adds_reduced)),
-      batches{config.train.global_batch, data_ranks, config.train.micro_batch, sums.nodes(),
-              sums.route() == zero::Route::step},
+      batches{config.train.global_batch,         data_ranks,
+              config.train.micro_batch,          sums.nodes(),
+              sums.route() == zero::Route::step, config.grid.sequence,
+              config.train.sequence_chunks},
       optimizer(rule ? std::move(rule) : optim::make_optimizer(config.optimizer)),
       matrices(matrices_of(*this)),
       training(definition->training_trace(), layout, schedule_options(config, stage)),

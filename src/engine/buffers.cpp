@@ -99,6 +99,11 @@ std::optional<GradientHashes> hashes_of(memory::Arenas& arenas, const deck::Conf
   return GradientHashes(arenas, b.batches.rounds(), std::ssize(b.table));
 }
 
+/// Ranks are counted node by node, as in data::BatchPlan.
+model::SequenceRank sequence_rank(const data::BatchPlan& plan, Index data_rank) {
+  return {plan.on_nodes().position_of(data_rank) % plan.sequence, plan.sequence, plan.chunks};
+}
+
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
   return {.stage = blueprint.stage,
           .adds_reduced = blueprint.adds_reduced,
@@ -112,7 +117,7 @@ zero::GradientOptions gradient_options(const deck::Config& config, const Bluepri
 
 template <class T>
 Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& b,
-                    Index rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor)
+                    Index rank, Index threads, const Links& links)
     : parameters(arenas, b.layout, b.stage,
                  std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
       gradients(arenas, b.trained_layout, gradient_options(config, b), b.training.target_elements(),
@@ -124,12 +129,16 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
                                             .threads = threads,
                                             .attention = config.run.attention,
                                             .documents = deck::has_documents(config.data)},
-                                           gemm,
-                                           {b.tensor, tensor, config.zero.bucket}})),
+                                           links.gemm,
+                                           {b.tensor, links.tensor, config.zero.bucket},
+                                           {sequence_rank(b.batches, rank), links.sequence}})),
       matrices(matrices_of<T>(arenas, config, b, rank)),
-      batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab,
-              deck::has_documents(config.data)),
-      step_sums(arenas, b.batches.rounds()),
+      batches(arenas, {.batch = config.train.micro_batch,
+                       .sequence = config.model.sequence,
+                       .vocab = config.model.vocab,
+                       .documents = deck::has_documents(config.data),
+                       .part = sequence_rank(b.batches, rank)}),
+      step_sums(arenas, b.batches.rounds(), b.batches.own_chunks()),
       hashes(hashes_of(arenas, config, b)),
       staging(take_staging(arenas, config)),
       snapshot(take_snapshot(arenas, config, b)),
@@ -139,9 +148,8 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
 template <class T>
 memory::Arenas Buffers<T>::measured(const deck::Config& config, const Blueprint& blueprint,
                                     Index data_rank, Index threads) {
-  return memory::measured([&](memory::Arenas& arenas) {
-    Buffers(arenas, config, blueprint, data_rank, threads, nullptr, nullptr);
-  });
+  return memory::measured(
+      [&](memory::Arenas& arenas) { Buffers(arenas, config, blueprint, data_rank, threads, {}); });
 }
 
 template <class T>

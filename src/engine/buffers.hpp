@@ -42,9 +42,15 @@ struct Buffers {
   std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes
   std::span<SpanRecord> spans;  // host memory for the time line, with run.profile
 
-  /// `data_rank` is the rank in the data group. `gemm` and `tensor` are null while measuring.
+  /// What the model computes and communicates with. Null while measuring.
+  struct Links {
+    tensor::Gemm* gemm = nullptr;
+    comm::Communicator *tensor = nullptr, *sequence = nullptr;
+  };
+
+  /// `data_rank` is the rank in the data group.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
-          Index data_rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor);
+          Index data_rank, Index threads, const Links& links);
 
   /// Returns measuring arenas that have counted these buffers.
   static memory::Arenas measured(const deck::Config& config, const Blueprint& blueprint,

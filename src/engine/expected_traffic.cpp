@@ -88,20 +88,33 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Inde
   }
 }
 
-/// Adds the model's collectives of one micro-batch, multiplied by the number of rounds.
-void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
-  const auto all = blueprint.definition->tensor_collectives(
-      blueprint.tensor, config.train.micro_batch, config.train.precision);
-  for (const model::TensorCollective& collective : all) {
-    metrics::TrafficRow& row = row_of("tensor", collective.operation, collective.purpose, rows);
-    const Index elements = times(collective.count, collective.elements);
+/// Adds the model's collectives in a group, `count` times.
+void add_model_group(const std::string& group, const std::vector<model::ModelCollective>& all,
+                     Index count, Rows& rows) {
+  for (const model::ModelCollective& collective : all) {
+    metrics::TrafficRow& row = row_of(group, collective.operation, collective.purpose, rows);
+    const Index elements = times(count, times(collective.count, collective.elements));
     row.expected_elements_per_step += elements;
     row.expected_bytes_per_step += times(elements, bytes_of(collective.dtype));
   }
+}
+
+void add_model(const deck::Config& config, const Blueprint& b, Index data_rank,
+               std::span<const int> nodes, Rows& rows) {
+  const MicroBatchRows micro = micro_batch_rows(config);
+  const Dtype precision = config.train.precision;
+  const Index ranks = config.grid.sequence, rounds = b.batches.rounds();
+  add_model_group("tensor", b.definition->tensor_collectives(b.tensor, micro.chunk, precision),
+                  times(rounds, micro.chunks), rows);
+  add_model_group(
+      "sequence",
+      b.definition->sequence_collectives(b.tensor, {0, ranks, config.train.sequence_chunks},
+                                         micro.chunk * micro.chunks, precision),
+      rounds, rows);
   for (metrics::TrafficRow& row : rows) {
-    if (row.group != "tensor") continue;
-    expect(row, times(blueprint.batches.rounds(), row.expected_elements_per_step),
-           times(blueprint.batches.rounds(), row.expected_bytes_per_step));
+    if (row.group != "sequence") continue;
+    row.expected_bytes_between_nodes_per_step = row.expected_bytes_per_step / (ranks - 1) *
+                                                remote_sequence_ranks(b.batches, data_rank, nodes);
   }
 }
 
@@ -131,9 +144,27 @@ void add_matrices(const deck::Config& config, const Blueprint& blueprint, Index 
 
 }  // namespace
 
+MicroBatchRows micro_batch_rows(const deck::Config& config) {
+  const Index chunks = config.train.sequence_chunks;
+  return {config.train.micro_batch * config.model.sequence / chunks, chunks / config.grid.sequence};
+}
+
+Index remote_sequence_ranks(const data::BatchPlan& plan, Index data_rank,
+                            std::span<const int> nodes) {
+  const NodeShape shape = plan.on_nodes();
+  const Index first = shape.position_of(data_rank) / plan.sequence * plan.sequence;
+  Index remote = 0;
+  for (Index position = first; position < first + plan.sequence; ++position) {
+    const Index other = shape.rank_at(position % shape.node_ranks, position / shape.node_ranks);
+    remote += nodes[other] == nodes[data_rank] ? 0 : 1;
+  }
+  return remote;
+}
+
 Copies sum_copies(const zero::SumPlan& sums, Index round, Index remote) {
   if (sums.shape().by_library) return gather_copies(sums, remote);  // as it is counted
-  if (sums.route() == zero::Route::terms) return {sums.ranks() - 1 - remote, remote, 0};
+  if (sums.route() == zero::Route::terms)
+    return {sums.own() * (sums.ranks() - 1 - remote), sums.own() * remote, 0};
   return {sums.ranks() - sums.nodes(), 0, sums.sends(round) ? sums.nodes() - 1 : 0};
 }
 
@@ -159,7 +190,7 @@ Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint, In
   const Index remote =
       std::ranges::count_if(nodes, [&](int node) { return node != nodes[data_rank]; });
   add_data_group(config, blueprint, remote, rows);
-  add_tensor_group(config, blueprint, rows);
+  add_model(config, blueprint, data_rank, nodes, rows);
   add_matrices(config, blueprint, data_rank, nodes, rows);
   return rows;
 }

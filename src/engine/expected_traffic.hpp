@@ -13,6 +13,17 @@ struct Copies {
   Index within = 0, between = 0, between_fp32 = 0;
 };
 
+/// The rows of one chunk of a micro-batch, and the chunks that a rank computes.
+struct MicroBatchRows {
+  Index chunk = 0, chunks = 1;
+};
+MicroBatchRows micro_batch_rows(const deck::Config& config);
+
+/// The ranks of a data rank's sequence group on other nodes. `nodes` has the node of each data
+/// rank.
+Index remote_sequence_ranks(const data::BatchPlan& plan, Index data_rank,
+                            std::span<const int> nodes);
+
 /// The copies of a round's sum of gradients (zero/reduction.hpp) on a rank that has a micro-batch
 /// in it. `remote` ranks of its group are on other nodes.
 Copies sum_copies(const zero::SumPlan& sums, Index round, Index remote);
@@ -28,8 +39,9 @@ Copies update_copies(const Blueprint& blueprint, Index remote);
 
 /// Returns the expected traffic of the blueprint's rank per step, including padding. The data group
 /// follows arXiv 1910.02054, section 7. The tensor group follows section 8 and, for sequence
-/// parallelism, arXiv 2205.05198. elements_per_step and bytes_per_step stay 0. The deck must be
-/// resolved. `data_rank` is the rank in the data group, used for matrices only (matrix_plan.hpp).
+/// parallelism, arXiv 2205.05198; the sequence group, arXiv 2309.14509. elements_per_step and
+/// bytes_per_step stay 0. The deck must be resolved. `data_rank` is the rank in the data group,
+/// used for matrices only (matrix_plan.hpp).
 std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
                                                   const Blueprint& blueprint, Index data_rank = 0);
 

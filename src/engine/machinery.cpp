@@ -23,6 +23,7 @@ Machinery::Machinery(const deck::Config& config, Index thread_count, const grid:
   };
   data = link(comm::overlap_of(config), grid.data());
   tensor = link(comm::overlap_beside(config), grid.tensor());
+  sequence = link(comm::overlap_beside(config), grid.sequence());
 }
 
 std::unique_ptr<memory::SharedMemory> Machinery::share(Index bytes,

@@ -20,7 +20,8 @@ struct Machinery {
   Index threads;  // of this rank
   std::unique_ptr<tensor::Gemm> gemm;
   comm::Traffic traffic;
-  std::unique_ptr<comm::Communicator> data, tensor;  // for messages whose size grows with the model
+  // For messages whose size grows with the model.
+  std::unique_ptr<comm::Communicator> data, tensor, sequence;
   memory::Ledger ledger;
 
   /// Makes the back ends of a resolved deck. `grid` must outlive the object. Throws

@@ -12,7 +12,8 @@ constexpr Index least_rounds = 64;
 
 }  // namespace
 
-StepSums::StepSums(memory::Arenas& arenas, Index rounds) : rounds_(std::max(rounds, least_rounds)) {
+StepSums::StepSums(memory::Arenas& arenas, Index rounds, Index chunks)
+    : rounds_(std::max(rounds, least_rounds)), chunks_(chunks) {
   device_ = arenas.take<std::uint64_t>(memory::Category::io, words());
   host_ =
       tensor::on_host ? device_ : arenas.take<std::uint64_t>(memory::Category::offloaded, words());
@@ -39,9 +40,11 @@ void StepSums::read(const tensor::Execution& exec) const {
 double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all) {
   const Index rounds = plan.rounds();
   double sum = 0;
-  for (Index number = 0; number < plan.micro_batches(); ++number) {
-    const data::Turn turn = plan.turn(number);
-    sum += all[turn.rank * rounds + turn.round];
+  const Index chunks = plan.own_chunks();
+  for (Index part = 0; part < plan.parts(); ++part) {
+    const data::Turn turn = plan.turn(part);
+    for (Index chunk = 0; chunk < chunks; ++chunk)
+      sum += all[(turn.rank * rounds + turn.round) * chunks + chunk];
   }
   return sum;
 }

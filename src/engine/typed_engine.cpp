@@ -52,7 +52,8 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
       shared_(m.share(measured_.shared_bytes(),
                       "grid.node = 1 sends the parameters in messages instead")),
       arenas_(measured_, m.ledger, shared_.get()),
-      buffers_(arenas_, config, blueprint_, data_.rank(), m.threads, m.gemm.get(), m.tensor.get()),
+      buffers_(arenas_, config, blueprint_, data_.rank(), m.threads,
+               {m.gemm.get(), m.tensor.get(), m.sequence.get()}),
       states_(states()),
       optimizer_step_(blueprint_, m, buffers_, states_),
       scaler_(config.train.precision, config.optimizer),
@@ -245,15 +246,16 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const data::BatchPlan& plan = blueprint_.batches;
   const Index rounds = plan.rounds(), rank = data_.rank();
   buffers_.step_sums.read(buffers_.model->exec());
-  std::vector<std::uint64_t> words(of_squares + static_cast<std::size_t>(plan.ranks * rounds));
+  const Index chunks = plan.own_chunks(), each = rounds * chunks;  // losses of a rank
+  std::vector<std::uint64_t> words(of_squares + static_cast<std::size_t>(plan.ranks * each));
   kernels::ExactSum squares = buffers_.step_sums.squares();
   squares.carry();
   std::ranges::copy(squares.words(), words.begin());
   if (blueprint_.tensor.rank == 0) {  // the other tensor ranks have the same losses
     const auto mine = buffers_.step_sums.losses(rounds);
-    for (Index round = 0; round < rounds && plan.has(rank, round); ++round) {
-      words[of_squares + static_cast<std::size_t>(rank * rounds + round)] =
-          std::bit_cast<std::uint64_t>(mine[round]);
+    for (Index i = 0; i < each && plan.has(rank, i / chunks); ++i) {
+      words[of_squares + static_cast<std::size_t>(rank * each + i)] =
+          std::bit_cast<std::uint64_t>(mine[i]);
     }
   }
   grid_.world().sum(words);
@@ -348,8 +350,9 @@ std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, 
                                                      const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::engine::evaluate"; });
   const data::BatchPlan& step = blueprint_.batches;
-  const data::BatchPlan plan{micro_batches * step.micro_batch, step.ranks, step.micro_batch,
-                             step.nodes};
+  data::BatchPlan plan = step;
+  plan.global_batch = micro_batches * step.micro_batch;
+  plan.by_node = false;
   const tensor::Execution& exec = buffers_.model->exec();
   const StepSums& sums = buffers_.step_sums;
   sums.clear(exec);

@@ -73,9 +73,9 @@ Group::Group(Group&& other) noexcept
       node_of_(std::move(other.node_of_)),
       shape_(other.shape_) {}
 
-Group Group::part(Index color, std::string name) const {
+Group Group::part(Index color, std::string name, std::optional<Index> key) const {
   MPI_Comm part = MPI_COMM_NULL;
-  MPI_Comm_split(comm_, static_cast<int>(color), rank_, &part);
+  MPI_Comm_split(comm_, static_cast<int>(color), static_cast<int>(key.value_or(rank_)), &part);
   return {part, std::move(name)};
 }
 

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,8 +51,12 @@ class Group {
   /// Returns whether a message to a rank of the group leaves this rank's node.
   bool leaves_node(int rank) const { return node_of_[rank] != node_of_[rank_]; }
 
-  /// Splits the group into the ranks that pass the same `color`, in the same order.
-  Group part(Index color, std::string name) const;
+  /// The node of a rank of the group.
+  int node_of(int rank) const { return node_of_[rank]; }
+
+  /// Splits the group into the ranks that pass the same `color`, in the same order, or in that of
+  /// `key` if it is given.
+  Group part(Index color, std::string name, std::optional<Index> key = {}) const;
 
   void barrier() const;
 

@@ -30,6 +30,24 @@ Group data_group(const Group& world, Index tensor, std::span<const int> node_of_
   return group;
 }
 
+/// Ranks are counted node by node, so that a group is on few nodes.
+Group sequence_group(const Group& data, Index ranks) {
+  KZERO_REQUIRE(data.size() % ranks == 0, ExitCode::usage,
+                "grid.sequence = {} does not divide the {} data-parallel ranks of this launch",
+                ranks, data.size());
+  const NodeShape shape = data.shape().is_regular() ? data.shape() : NodeShape{1, data.size()};
+  const Index position = shape.position_of(data.rank());
+  Group group = data.part(position / ranks, "sequence", position);
+  std::vector<int> nodes;
+  for (Index i = 0; i < ranks; ++i) {
+    const Index other = position / ranks * ranks + i;
+    nodes.push_back(data.node_of(
+        static_cast<int>(shape.rank_at(other % shape.node_ranks, other / shape.node_ranks))));
+  }
+  group.set_nodes(std::move(nodes), {});
+  return group;
+}
+
 Group node_group(const Group& data) {
   int first = 0;
   while (data.leaves_node(first)) ++first;
@@ -72,11 +90,13 @@ void abort_launch(int exit_code) {
   if (is_launched()) MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
-ProcessGrid::ProcessGrid(Group world, Index data, Index tensor, std::span<const int> node_of_rank)
+ProcessGrid::ProcessGrid(Group world, Index data, Index tensor, std::span<const int> node_of_rank,
+                         Index sequence)
     : world_(std::move(world)),
       order_(order_of(world_, checked_tensor(world_, data, tensor), node_of_rank)),
       tensor_(split(world_, world_.rank() / tensor, world_.rank()), "tensor"),
       data_(data_group(world_, tensor, node_of_rank, order_)),
+      sequence_(sequence_group(data_, sequence)),
       node_(node_group(data_)) {}
 
 }  // namespace kzero::grid

@@ -1,6 +1,7 @@
 // The process grid: data parallel x tensor parallel, with tensor ranks innermost so that a tensor
 // group stays on one node. The ranks of a data group are in the order of their shards
-// (grid/node_shape.hpp), which is that of the launch if no node has several of them.
+// (grid/node_shape.hpp), which is that of the launch if no node has several of them. Data ranks
+// with consecutive positions on the nodes form a sequence group.
 #pragma once
 
 #include <mpi.h>
@@ -25,17 +26,20 @@ void abort_launch(int exit_code);
 class ProcessGrid {
  public:
   /// Collective over MPI_COMM_WORLD. data = 0 means number of ranks / tensor. Throws Error(usage)
-  /// unless data * tensor is the number of ranks. `node_of_rank` has the node of every rank; empty:
-  /// they share one.
-  ProcessGrid(Index data, Index tensor, std::span<const int> node_of_rank = {})
-      : ProcessGrid(world_group(), data, tensor, node_of_rank) {}
+  /// unless data * tensor is the number of ranks, and `sequence` divides the data ranks.
+  /// `node_of_rank` has the node of every rank; empty: they share one.
+  ProcessGrid(Index data, Index tensor, std::span<const int> node_of_rank = {}, Index sequence = 1)
+      : ProcessGrid(world_group(), data, tensor, node_of_rank, sequence) {}
 
   /// Builds the grid from the ranks of `world` only. Collective over them.
-  ProcessGrid(Group world, Index data, Index tensor, std::span<const int> node_of_rank = {});
+  ProcessGrid(Group world, Index data, Index tensor, std::span<const int> node_of_rank = {},
+              Index sequence = 1);
 
   const Group& world() const { return world_; }
   const Group& data() const { return data_; }
   const Group& tensor() const { return tensor_; }
+  /// The `sequence` ranks of data() that share each sequence, in the order of their rows.
+  const Group& sequence() const { return sequence_; }
   /// The ranks of data() on this rank's node, in the same order.
   const Group& node() const { return node_; }
 
@@ -49,6 +53,7 @@ class ProcessGrid {
   std::vector<int> order_;  // the data group's ranks in the order of the launch, by shard
   Group tensor_;
   Group data_;
+  Group sequence_;
   Group node_;
 };
 

@@ -18,6 +18,12 @@ struct Documents {
   bool empty() const { return begin.size() == 0; }
 };
 
+/// The place of a matrix [n,D] in its micro-batch: row i is row first + i of sequences of
+/// `sequence` rows.
+struct StreamRows {
+  Index first = 0, sequence = 1;
+};
+
 /// The position of each row of a batch within its document.
 struct RowPositions {
   const std::int32_t* begin;  // of the rows' documents; null if each sequence is one document

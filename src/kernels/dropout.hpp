@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/philox.hpp"
+#include "kernels/documents.hpp"
 #include "kernels/row.hpp"
 
 namespace kzero::kernels {
@@ -74,12 +75,6 @@ struct DropoutRows {
       words[2 * lanes + lane] = drawn.word[2], words[3 * lanes + lane] = drawn.word[3];
     }
   }
-};
-
-/// The place of a matrix [n,D] in its micro-batch: row i is row first + i of sequences of
-/// `sequence` rows.
-struct StreamRows {
-  Index first = 0, sequence = 1;
 };
 
 /// Computes to [n,D] = from with dropout. to may be from.

@@ -60,9 +60,10 @@ void add_rows_of(const Execution& exec, const char* label, Matrix<const T> wpe, 
 }  // namespace
 
 template <class T>
-void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence,
-                   const Documents& documents, Index first_row, Matrix<T> x) {
-  const RowPositions position_of(documents, sequence);
+void add_positions(const Execution& exec, Matrix<const T> wpe, const StreamRows& rows,
+                   const Documents& documents, Matrix<T> x) {
+  const RowPositions position_of(documents, rows.sequence);
+  const Index first_row = rows.first;
   add_rows_of<T>(
       exec, "kzero::kernels::add_positions", wpe, x,
       KOKKOS_LAMBDA(Index i) { return position_of(first_row + i); });
@@ -79,18 +80,20 @@ void add_positions_at(const Execution& exec, Matrix<const T> wpe, Vector<const I
 namespace {
 
 template <class T>
-void sum_positions(const Execution& exec, Matrix<const T> dx, Index sequence, Accumulate accumulate,
-                   Matrix<T> dwpe) {
-  const Index rows = dx.extent(0), width = dx.extent(1);
+void sum_positions(const Execution& exec, Matrix<const T> dx, const StreamRows& of,
+                   Accumulate accumulate, Matrix<T> dwpe) {
+  const Index rows = dx.extent(0), width = dx.extent(1), sequence = of.sequence;
+  const Index offset = of.first % sequence;
   const bool keep = accumulate == Accumulate::yes;
   Kokkos::parallel_for(
       "kzero::kernels::position_embedding_backward",
       Policy(exec, static_cast<int>(sequence), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
         const Index t = team.league_rank();
+        const Index first = t >= offset ? t - offset : t - offset + sequence;
         T* out = &dwpe(t, 0);
         for_each(team, width, [=](Index j) {
           float total = keep ? static_cast<float>(out[j]) : 0.0F;
-          for (Index i = t; i < rows; i += sequence) total += static_cast<float>(dx(i, j));
+          for (Index i = first; i < rows; i += sequence) total += static_cast<float>(dx(i, j));
           out[j] = static_cast<T>(total);
         });
       });
@@ -99,12 +102,15 @@ void sum_positions(const Execution& exec, Matrix<const T> dx, Index sequence, Ac
 // The columns that one visit of all documents sums. A device's thread has one.
 constexpr int columns_at_once = tensor::on_host ? 64 : 1;
 
-/// Walks from document to document, and adds row t of each that has one.
+/// Walks from document to document, and adds row t of each that has it among the rows.
 template <class T>
-void sum_positions_of_documents(const Execution& exec, Matrix<const T> dx, Index sequence,
+void sum_positions_of_documents(const Execution& exec, Matrix<const T> dx, const StreamRows& of,
                                 const Documents& documents, Accumulate accumulate, Matrix<T> dwpe) {
-  const Index rows = dx.extent(0), width = dx.extent(1), blocks = ceil_div(width, columns_at_once);
+  const Index width = dx.extent(1), blocks = ceil_div(width, columns_at_once);
+  const Index first_row = of.first, last = first_row + static_cast<Index>(dx.extent(0));
+  const Index sequence = of.sequence;
   const bool keep = accumulate == Accumulate::yes;
+  const std::int32_t* begin = documents.begin.data();
   const std::int32_t* end = documents.end.data();
   Kokkos::parallel_for(
       "kzero::kernels::position_embedding_backward_of_documents",
@@ -117,10 +123,12 @@ void sum_positions_of_documents(const Execution& exec, Matrix<const T> dx, Index
           T* out = &dwpe(t, first);
           float totals[columns_at_once];
           for (Index j = 0; j < count; ++j) totals[j] = keep ? static_cast<float>(out[j]) : 0.0F;
-          for (Index row = 0, next = 0; row < rows; row = next) {
-            next = row / sequence * sequence + end[row];
-            if (t >= next - row) continue;
-            const T* of_row = &dx(row + t, first);
+          for (Index row = first_row, next = row; row < last; row = next) {
+            const Index before = row / sequence * sequence;
+            next = before + end[row];
+            const Index wanted = before + begin[row] + t;  // row t of the document
+            if (wanted < row || wanted >= Kokkos::min(next, last)) continue;
+            const T* of_row = &dx(wanted - first_row, first);
             for (Index j = 0; j < count; ++j) totals[j] += static_cast<float>(of_row[j]);
           }
           for (Index j = 0; j < count; ++j) out[j] = static_cast<T>(totals[j]);
@@ -132,7 +140,7 @@ void sum_positions_of_documents(const Execution& exec, Matrix<const T> dx, Index
 
 template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
-                        Index sequence, const Documents& documents, Index first_token,
+                        const StreamRows& rows, const Documents& documents, Index first_token,
                         Matrix<T> dwte, Accumulate accumulate, Matrix<T> dwpe) {
   const Index width = dx.extent(1), held = dwte.extent(0);
   const TokenGroups g = groups;
@@ -151,9 +159,9 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
       });
   if (dwpe.size() == 0) return;
   if (documents.empty()) {
-    sum_positions<T>(exec, dx, sequence, accumulate, dwpe);
+    sum_positions<T>(exec, dx, rows, accumulate, dwpe);
   } else {
-    sum_positions_of_documents<T>(exec, dx, sequence, documents, accumulate, dwpe);
+    sum_positions_of_documents<T>(exec, dx, rows, documents, accumulate, dwpe);
   }
 }
 
@@ -162,13 +170,13 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
                                      Matrix<const T>, Index, const Documents&, Matrix<T>);         \
   template void embedding_lookup<T>(const Execution&, Vector<const Token>, Matrix<const T>, Index, \
                                     Matrix<T>);                                                    \
-  template void add_positions<T>(const Execution&, Matrix<const T>, Index, const Documents&,       \
-                                 Index, Matrix<T>);                                                \
+  template void add_positions<T>(const Execution&, Matrix<const T>, const StreamRows&,             \
+                                 const Documents&, Matrix<T>);                                     \
   template void add_positions_at<T>(const Execution&, Matrix<const T>, Vector<const Index>,        \
                                     Matrix<T>);                                                    \
   template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>,       \
-                                      Index, const Documents&, Index, Matrix<T>, Accumulate,       \
-                                      Matrix<T>);
+                                      const StreamRows&, const Documents&, Index, Matrix<T>,       \
+                                      Accumulate, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -30,22 +30,23 @@ template <class T>
 void embedding_lookup(const Execution& exec, Vector<const Token> tokens, Matrix<const T> wte,
                       Index first_token, Matrix<T> x);
 
-/// Adds wpe[position] to x [n,D]; row i of x is row first_row + i of the batch.
+/// Adds wpe[position] to x [n,D], whose rows are `rows`.
 template <class T>
-void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence,
-                   const Documents& documents, Index first_row, Matrix<T> x);
+void add_positions(const Execution& exec, Matrix<const T> wpe, const StreamRows& rows,
+                   const Documents& documents, Matrix<T> x);
 
 /// Adds wpe[positions[i]] to row i of x [n,D].
 template <class T>
 void add_positions_at(const Execution& exec, Matrix<const T> wpe, Vector<const Index> positions,
                       Matrix<T> x);
 
-/// Adds to dwte [v,D], which holds the tokens from `first_token` on; dx [N,D]. Overwrites or adds
-/// to dwpe [T,D] as `accumulate` selects; dwpe is empty for models without learned positions. The
-/// rows of a position are added in fp32 in the order of the batch.
+/// Adds to dwte [v,D], which holds the tokens from `first_token` on; dx [N,D], whose rows are
+/// `rows`: those of complete sequences, or some of one. Overwrites or adds to dwpe [T,D] as
+/// `accumulate` selects; dwpe is empty for models without learned positions. The rows of a position
+/// are added in fp32 in the order of the batch.
 template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
-                        Index sequence, const Documents& documents, Index first_token,
+                        const StreamRows& rows, const Documents& documents, Index first_token,
                         Matrix<T> dwte, Accumulate accumulate, Matrix<T> dwpe);
 
 }  // namespace kzero::kernels

@@ -9,12 +9,14 @@
 namespace kzero::kernels {
 
 /// Rows of qkv hold `heads` heads of q, then `kv_heads` heads of k, then `kv_heads` heads of v.
-/// Rows have their positions in their documents.
+/// Rows have their positions in their documents. `documents` are those of all rows of the
+/// sequences.
 struct RotaryShape {
   Index sequence = 0;    // T
   Index heads = 0;       // H
   Index kv_heads = 0;    // K
   Index head_width = 0;  // h, even
+  Index first_row = 0;   // of qkv, among those of the sequences
 
   Index rotated_width() const { return (heads + kv_heads) * head_width; }
 };

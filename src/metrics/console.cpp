@@ -118,7 +118,7 @@ std::string traffic_table(const std::vector<TrafficRow>& rows) {
                                  names_columns, "elements", "expected", "bytes");
   if (leave_nodes) text += fmt::format("{:>16}", "leave the node");
   for (const TrafficRow& row : rows) {
-    const std::string names = fmt::format("  {:<8}{:<16}{}", row.group, row.operation, row.purpose);
+    const std::string names = fmt::format("  {:<9}{:<16}{}", row.group, row.operation, row.purpose);
     const std::string elements = fmt::format("  {}", row.elements_per_step);
     const std::size_t before = std::max(names.size() + elements.size(), names_columns + 12);
     text += fmt::format("\n{}{:>{}}{:>14}{:>14}", names, elements, before - names.size(),

@@ -5,6 +5,8 @@
 // section 3). Each half ends with one all-reduce, forward and backward.
 #pragma once
 
+#include <iterator>
+
 #include "deck/config.hpp"
 #include "model/block_parameters.hpp"
 #include "model/dropout.hpp"
@@ -15,11 +17,13 @@ namespace kzero::model {
 /// has H heads, d columns of q, e columns each of k and v, f feed-forward columns (2 f with SwiGLU)
 /// and n local rows of the residual stream. The total is 9 N D elements on a single rank with
 /// GPT-2's F = 4 D. Rotary positions rotate qkv in place, except after q and k norms, whose
-/// backward needs their input.
+/// backward needs their input. With s sequence ranks, attention's operands and result of this
+/// rank's heads are kept instead of qkv, which is kept for the backward of q and k norms only.
 template <class T>
 struct SavedActivations {
   Matrix<T> qkv, attention, middle, hidden;  // [N,d+2e] [N,d] [n,D] [N,f or 2f]
-  Matrix<float> log_sum;                     // [B*H,T]
+  Matrix<T> heads_qkv, heads_attention;      // [B*T,(d+2e)/s] [B*T,d/s], or empty
+  Matrix<float> log_sum;                     // [B*H/s,T]
 
   SavedActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
 };
@@ -29,7 +33,7 @@ struct SavedActivations {
 template <class T>
 struct RecomputableActivations {
   Matrix<T> norm1, norm2, activated;  // [n,D] twice, [N,f]
-  Matrix<T> rotated;                  // [N,d+e]: q and k after their norms, else empty
+  Matrix<T> rotated;  // [N,d+e]: q and k after their norms, unless they are in heads_qkv
   NormStatistics statistics1, statistics2;
 
   RecomputableActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
@@ -39,6 +43,30 @@ struct RecomputableActivations {
 /// share this memory.
 template <class T>
 struct BlockActivations : SavedActivations<T>, RecomputableActivations<T> {};
+
+/// The activations of a chunk, except those of heads.
+template <class T>
+BlockActivations<T> activations_of(const BlockActivations<T>& all, const ChunkRows& rows);
+
+/// The gradients of a block's parameters. Each chunk has its own.
+template <class T>
+class BlockGradients {
+ public:
+  /// `units` has the units of one chunk after those of another. The gradients are in unit `unit`.
+  BlockGradients(const TransformerShape& shape, Units<T> units, Index unit)
+      : shape_(shape), units_(units), unit_(unit) {}
+
+  BlockParams<T> of(Index chunk) const {
+    T* const first =
+        units_[chunk * (std::ssize(units_) / shape_.sequence_rank.own_chunks()) + unit_];
+    return shape_.is_frozen() ? BlockParams<T>(first) : BlockParams<T>(shape_, first);
+  }
+
+ private:
+  const TransformerShape& shape_;
+  Units<T> units_;
+  Index unit_;
+};
 
 /// The micro-batch of a block, in addition to its input.
 struct BlockBatch {
@@ -64,7 +92,7 @@ void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockP
 template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
                     Matrix<const T> x, const BlockActivations<T>& saved,
-                    tensor::Accumulate accumulate, const BlockParams<T>& gradients, Matrix<T> dx,
+                    tensor::Accumulate accumulate, const BlockGradients<T>& gradients, Matrix<T> dx,
                     bool needs_input = true);
 
 }  // namespace kzero::model

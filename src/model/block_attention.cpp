@@ -11,7 +11,7 @@ namespace {
 template <class T>
 kernels::RotaryShape rotary_shape(const Context<T>& c) {
   const TransformerShape& s = c.shape;
-  return {s.sequence, s.own.heads, s.own.kv_heads, s.head_dim};
+  return {s.sequence, s.own.heads, s.own.kv_heads, s.head_dim, c.first_row};
 }
 
 template <class T>
@@ -19,9 +19,26 @@ kernels::HeadNorms<T> head_norms(const Context<T>& c, const BlockParams<const T>
   return {p.q_norm, p.k_norm, c.shape.norm_eps};
 }
 
+/// The rows of q, k and v before rotation. If attention's operands are those of heads, scratch
+/// memory holds rows that backward does not need.
+template <class T>
+Matrix<T> qkv_rows(const Context<T>& c, const BlockActivations<T>& saved) {
+  return saved.qkv.size() > 0 ? saved.qkv : c.qkv_grad();
+}
+
+/// The rows of q and k after rotation.
+template <class T>
+Matrix<T> rotated_rows(const Context<T>& c, const BlockActivations<T>& saved) {
+  if (!c.shape.qk_norm) return qkv_rows(c, saved);
+  if (saved.rotated.size() > 0) return saved.rotated;
+  return c.qkv_or_ffn_grad_view(c.shape.own.width + c.shape.own.kv_width);
+}
+
 /// The operands of attention: q and k after rotation, and v.
 template <class T>
 kernels::HeadOperands<const T> operands(const Context<T>& c, const BlockActivations<T>& saved) {
+  if (c.shape.shares_sequences())
+    return kernels::operands_in<const T>(saved.heads_qkv, c.attention_shape());
   auto in = kernels::operands_in<const T>(saved.qkv, c.attention_shape());
   if (c.shape.qk_norm) {
     const Index stride = saved.rotated.extent(1);
@@ -31,16 +48,35 @@ kernels::HeadOperands<const T> operands(const Context<T>& c, const BlockActivati
   return in;
 }
 
+/// q and k of one matrix, and v of another, beside one another.
+template <class U>
+kernels::SideBySide<U> beside(const LocalShape& own, const Matrix<U>& qk, const Matrix<U>& v) {
+  const Index qk_stride = qk.extent(1), v_stride = v.extent(1);
+  return {{{qk.data(), qk_stride, own.width},
+           {qk.data() + own.width, qk_stride, own.kv_width},
+           {v.data() + own.width + own.kv_width, v_stride, own.kv_width}},
+          static_cast<Index>(qk.extent(0))};
+}
+
+template <class U>
+kernels::SideBySide<U> alone(const Matrix<U>& x) {
+  const Index width = x.extent(1);
+  return {{{x.data(), width, width}}, static_cast<Index>(x.extent(0))};
+}
+
 template <class T>
 kernels::AttentionRows attention_rows(const Context<T>& c, const BlockBatch& batch) {
-  return {batch.documents, batch.dropout.weights, c.shape.tensor.rank * c.shape.own.heads};
+  const SequenceRank& part = c.shape.sequence_rank;
+  const Index heads = c.shape.own.heads;
+  return {batch.documents, batch.dropout.weights,
+          c.shape.tensor.rank * heads + part.rank * (heads / part.size)};
 }
 
 template <class T>
 void rotate(const Context<T>& c, const BlockParams<const T>& p, const kernels::Documents& documents,
-            const BlockActivations<T>& saved) {
-  kernels::rotary_forward<T>(*c.exec, rotary_shape(c), documents, c.rotary, head_norms(c, p),
-                             saved.qkv, c.shape.qk_norm ? saved.rotated : saved.qkv);
+            Matrix<const T> qkv, Matrix<T> rotated) {
+  kernels::rotary_forward<T>(*c.exec, rotary_shape(c), documents, c.rotary, head_norms(c, p), qkv,
+                             rotated);
 }
 
 /// Converts dqkv's gradients of rotated q and k to those of the projections.
@@ -91,30 +127,54 @@ void qkv_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T>
 template <class T>
 void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
                             const BlockBatch& batch, const BlockActivations<T>& saved) {
-  const Matrix<const T> x = c.all_rows(saved.norm1);
-  linear_forward<T>(c, x, p.qkv, saved.qkv);
-  adapters_forward<T>(c, Site::qkv, p.adapters, x, saved.qkv);
-  if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, batch.documents, saved);
+  const Matrix<T> qkv = qkv_rows(c, saved), rotated = rotated_rows(c, saved);
+  for_each_chunk(c, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
+    const Matrix<const T> x = chunk.all_rows(rows.of(saved.norm1));
+    const Matrix<T> own = rows.of(qkv);
+    linear_forward<T>(chunk, x, p.qkv, own);
+    adapters_forward<T>(chunk, Site::qkv, p.adapters, x, own);
+    if (c.shape.positions == PositionKind::rotary)
+      rotate<T>(chunk, p, batch.documents, own, rows.of(rotated));
+  });
+  const bool exchanges = c.shape.shares_sequences();
+  if (exchanges) {
+    const Matrix<const T> qk = rotated, v = qkv;
+    c.sequence_group.to_heads(*c.exec, beside(c.shape.own, qk, v), saved.heads_qkv);
+  }
   c.attention.backend->forward(*c.exec, operands(c, saved), attention_rows(c, batch),
-                               saved.attention, saved.log_sum);
+                               exchanges ? saved.heads_attention : saved.attention, saved.log_sum);
+  if (exchanges) c.sequence_group.to_rows(*c.exec, saved.heads_attention, alone(saved.attention));
 }
 
 template <class T>
 void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
                      const kernels::Documents& documents, const BlockActivations<T>& saved) {
-  if (c.shape.qk_norm) rotate<T>(c, p, documents, saved);
+  if (saved.rotated.size() > 0) rotate<T>(c, p, documents, saved.qkv, saved.rotated);
 }
 
 template <class T>
-void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
-                             const BlockBatch& batch, const BlockActivations<T>& saved,
-                             tensor::Accumulate accumulate, const BlockParams<T>& g,
-                             bool needs_input) {
-  const Matrix<const T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
-  const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
-  c.attention.backend->backward(*c.exec, operands(c, saved), attention_rows(c, batch),
-                                saved.attention, saved.log_sum, dattention,
-                                kernels::operands_in<T>(dqkv, c.attention_shape()));
+void attention_backward(const Context<T>& c, const BlockBatch& batch,
+                        const BlockActivations<T>& saved, Matrix<T> dattention) {
+  const auto backward = [&](const Matrix<T>& out, const Matrix<T>& dout, const Matrix<T>& dqkv) {
+    c.attention.backend->backward(*c.exec, operands(c, saved), attention_rows(c, batch), out,
+                                  saved.log_sum, dout,
+                                  kernels::operands_in<T>(dqkv, c.attention_shape()));
+  };
+  const Matrix<T> dqkv = c.qkv_grad();
+  if (!c.shape.shares_sequences()) return backward(saved.attention, dattention, dqkv);
+  const Matrix<T> dheads(dattention.data(), saved.heads_attention.extent(0),
+                         saved.heads_attention.extent(1));
+  const Matrix<T> dheads_qkv(dqkv.data(), saved.heads_qkv.extent(0), saved.heads_qkv.extent(1));
+  c.sequence_group.to_heads(*c.exec, alone(Matrix<const T>(dattention)), dheads);
+  backward(saved.heads_attention, dheads, dheads_qkv);
+  c.sequence_group.to_rows(*c.exec, dheads_qkv, beside(c.shape.own, dqkv, dqkv));
+}
+
+template <class T>
+void projections_backward(const Context<T>& c, const BlockParams<const T>& p,
+                          const BlockBatch& batch, const BlockActivations<T>& saved, Matrix<T> dqkv,
+                          tensor::Accumulate accumulate, const BlockParams<T>& g,
+                          bool needs_input) {
   if (c.shape.positions == PositionKind::rotary)
     rotate_backward<T>(c, p, batch.documents, saved, dqkv, accumulate, g);
   const bool has_adapters = c.shape.adapters.has(Site::qkv);
@@ -135,14 +195,16 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                          needs_input ? c.hidden_grad : Matrix<T>());
 }
 
-#define KZERO_INSTANTIATE(T)                                                               \
-  template void attention_half_forward<T>(const Context<T>&, const BlockParams<const T>&,  \
-                                          const BlockBatch&, const BlockActivations<T>&);  \
-  template void restore_rotated<T>(const Context<T>&, const BlockParams<const T>&,         \
-                                   const kernels::Documents&, const BlockActivations<T>&); \
-  template void attention_half_backward<T>(const Context<T>&, const BlockParams<const T>&, \
-                                           const BlockBatch&, const BlockActivations<T>&,  \
-                                           tensor::Accumulate, const BlockParams<T>&, bool);
+#define KZERO_INSTANTIATE(T)                                                                      \
+  template void attention_half_forward<T>(const Context<T>&, const BlockParams<const T>&,         \
+                                          const BlockBatch&, const BlockActivations<T>&);         \
+  template void restore_rotated<T>(const Context<T>&, const BlockParams<const T>&,                \
+                                   const kernels::Documents&, const BlockActivations<T>&);        \
+  template void attention_backward<T>(const Context<T>&, const BlockBatch&,                       \
+                                      const BlockActivations<T>&, Matrix<T>);                     \
+  template void projections_backward<T>(const Context<T>&, const BlockParams<const T>&,           \
+                                        const BlockBatch&, const BlockActivations<T>&, Matrix<T>, \
+                                        tensor::Accumulate, const BlockParams<T>&, bool);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -42,19 +42,23 @@ Index partial_gradients(const TransformerShape& s) {
 
 template <class T>
 Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::Model& model,
-                    const BatchShape& b, const TensorLink& link, const deck::Lora& lora)
+                    const BatchShape& b, const TensorLink& link, const deck::Lora& lora,
+                    const SequenceLink& sequence)
     : gemm(products),
-      shape(model, link.rank, lora),
+      shape(model, link.rank, lora, sequence.rank),
       batch(b.batch),
-      rows(b.batch * shape.sequence),
+      first_row(sequence.rank.rank * shape.own_sequence()),
+      rows(b.batch * shape.own_sequence()),
       stream_rows(shape.stream_rows(rows)),
-      group(arenas, link, rows, shape.hidden) {
+      group(arenas, link, rows, shape.hidden),
+      sequence_group(arenas, sequence, shape, rows) {
   const TransformerShape& s = shape;
   const auto take = [&]<class U>(U, Index count) {
     return arenas.take<U>(memory::Category::workspace, count);
   };
   const Index columns = std::max(s.hidden_columns(), s.own.qkv_width());
-  chunk = logits_chunk(rows, s, dtype_of<T>);
+  const Index chunk_rows = b.batch * s.chunk_rows();
+  chunk = logits_chunk(chunk_rows, s, dtype_of<T>);
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
     qkv_or_ffn_grad = take(T{}, rows * columns);
@@ -68,7 +72,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
       dlogits = logits;
     } else {
       dlogits = take(T{}, logit_elements);
-      if (has_backward && !s.is_frozen() && chunk.rows < rows)
+      if (has_backward && !s.is_frozen() && chunk.rows < chunk_rows)
         output_gradient = take(float{}, chunk.columns * s.hidden);
     }
     if (is_split())
@@ -99,13 +103,39 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   exec.emplace();
   gemm->use_workspace(products_scratch, products_bytes);
   if (s.positions == PositionKind::rotary) fill_rotary(model);
+  if (s.sequence_rank.own_chunks() > 1) divide();
+}
+
+/// Scratch memory that a chunk needs alone is the same for all. The gradient of attention's output
+/// [N,d] is kept in hidden_grad until the last chunk's is there, so that each chunk computes in the
+/// part behind.
+template <class T>
+void Context<T>::divide() {
+  const Index number = shape.sequence_rank.own_chunks(), count = rows / number;
+  const Index capacity = std::max(shape.hidden, shape.own.width);
+  const auto first_rows = [&](const Matrix<T>& x) {
+    return x.size() == 0 ? x : Matrix<T>(x.data(), static_cast<std::size_t>(count), x.extent(1));
+  };
+  const Context whole = *this;
+  for (Index i = 0; i < number; ++i) {
+    Context& part = chunks.emplace_back(whole);
+    part.first_row += i * count;
+    part.rows = part.stream_rows = count;
+    if (hidden_grad.size() > 0)
+      part.hidden_grad = Matrix<T>(hidden_grad.data() + i * count * capacity, count, shape.hidden);
+    part.adapter_hidden = first_rows(adapter_hidden);
+    part.adapter_grad = first_rows(adapter_grad);
+    part.losses = Vector<float>(losses.data() + i * count, count);
+  }
 }
 
 template <class T>
 kernels::AttentionProblem Context<T>::attention_problem(const deck::Model& model,
                                                         const BatchShape& b) const {
-  const Index width = shape.own.qkv_width();
-  const Index qk_width = shape.qk_norm ? shape.own.width + shape.own.kv_width : width;
+  // Sequence ranks exchange q, k and v together.
+  const Index width = shape.own.qkv_width() / shape.sequence_rank.size;
+  const bool is_apart = shape.qk_norm && !shape.shares_sequences();
+  const Index qk_width = is_apart ? shape.own.width + shape.own.kv_width : width;
   return {.shape = attention_shape(),
           .type = dtype_of<T>,
           .q_stride = qk_width,

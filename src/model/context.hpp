@@ -3,10 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "kernels/attention/attention.hpp"
 #include "kernels/row_sums.hpp"
 #include "model/logits_chunk.hpp"
+#include "model/sequence_group.hpp"
 #include "model/tensor_group.hpp"
 #include "model/transformer_shape.hpp"
 
@@ -18,9 +20,11 @@ struct Context {
   tensor::Gemm* gemm = nullptr;
   TransformerShape shape;
   Index batch = 0;        // B
-  Index rows = 0;         // N = B * T
+  Index first_row = 0;    // of this rank's rows, or of a chunk, in the sequence
+  Index rows = 0;         // N = B * T, or this rank's part, or a chunk
   Index stream_rows = 0;  // n: local rows of the residual stream; N without sequence parallelism
   TensorGroup<T> group;
+  SequenceGroup<T> sequence_group;
 
   // Scratch memory. The blocks' scratch and the head's scratch share memory. Blocks only:
   T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)] of this rank: hidden_columns(), qkv_width()
@@ -42,22 +46,34 @@ struct Context {
   Matrix<float> rotary;                    // [T, head width]: rotary_table, if positions are rotary
   Vector<float> losses;                    // [N]
 
+  /// The same for each chunk, with its rows. Empty if there is only one.
+  std::vector<Context> chunks;
+
   /// Allocates the scratch memory, including the GEMM back end's, from the workspace category.
   /// Accepts measuring arenas without a GEMM library.
   Context(memory::Arenas& arenas, tensor::Gemm* gemm, const deck::Model& model,
-          const BatchShape& batch, const TensorLink& link = {}, const deck::Lora& lora = {});
+          const BatchShape& batch, const TensorLink& link = {}, const deck::Lora& lora = {},
+          const SequenceLink& sequence = {});
 
   bool is_split() const { return group.size() > 1; }
   bool splits_stream() const { return is_split() && shape.sequence_parallel; }
-  /// The first local row of the residual stream, among all rows of the micro-batch.
+  /// The first local row of the residual stream, among `rows`.
   Index first_stream_row() const {
     return splits_stream() ? shape.first_row(rows, shape.tensor.rank) : 0;
   }
+  /// The same among the rows of the sequence.
+  kernels::StreamRows stream_in_sequence() const {
+    return {first_row + first_stream_row(), shape.sequence};
+  }
 
+  /// The heads for which this rank computes attention.
   kernels::AttentionShape attention_shape() const {
-    return {batch, shape.sequence, shape.own.heads, shape.own.kv_heads, shape.head_dim};
+    const Index ranks = shape.sequence_rank.size;
+    return {batch, shape.sequence, shape.own.heads / ranks, shape.own.kv_heads / ranks,
+            shape.head_dim};
   }
   Matrix<T> qkv_or_ffn_grad_view(Index columns) const { return {qkv_or_ffn_grad, rows, columns}; }
+  Matrix<T> qkv_grad() const { return qkv_or_ffn_grad_view(shape.own.qkv_width()); }
 
   /// Returns all N rows of a matrix of the residual stream: the matrix itself, or its all-gather
   /// over the tensor group. Valid until the next call.
@@ -77,11 +93,42 @@ struct Context {
   void sum_partial_gradient(Index elements, tensor::Accumulate accumulate, T* gradient) const;
 
  private:
+  void divide();
   /// The problem for which attention is planned, with the strides of operands() in
   /// block_attention.cpp.
   kernels::AttentionProblem attention_problem(const deck::Model& model,
                                               const BatchShape& batch) const;
   void fill_rotary(const deck::Model& model);
 };
+
+/// Rows of a matrix, or elements of a vector, that belong to a chunk of a rank's rows. With one
+/// chunk: all of them, which are fewer than its rows with sequence parallelism.
+struct ChunkRows {
+  Index first = 0, count = 0;
+  bool is_all = true;
+
+  template <class U>
+  Matrix<U> of(const Matrix<U>& x) const {
+    if (is_all || x.size() == 0) return x;
+    return {x.data() + first * static_cast<Index>(x.extent(1)), static_cast<std::size_t>(count),
+            x.extent(1)};
+  }
+  template <class U>
+  Vector<U> of(const Vector<U>& x) const {
+    if (is_all || x.size() == 0) return x;
+    return {x.data() + first, static_cast<std::size_t>(count)};
+  }
+};
+
+/// Calls f(context, rows, number) for each chunk of a rank's rows, in order.
+template <class T, class F>
+void for_each_chunk(const Context<T>& c, const F& f) {
+  if (c.chunks.empty()) f(c, ChunkRows{}, Index{0});
+  for (std::size_t i = 0; i < c.chunks.size(); ++i) {
+    const Context<T>& chunk = c.chunks[i];
+    const auto number = static_cast<Index>(i);
+    f(chunk, ChunkRows{number * chunk.rows, chunk.rows, false}, number);
+  }
+}
 
 }  // namespace kzero::model

@@ -24,6 +24,16 @@ struct TensorRank {
   Index size = 1;
 };
 
+/// A rank's position among the `size` ranks (grid.sequence) that share each sequence, and the
+/// number of chunks (train.sequence_chunks) that they compute.
+struct SequenceRank {
+  Index rank = 0;
+  Index size = 1;
+  Index chunks = 1;  // of a sequence, a multiple of size
+
+  Index own_chunks() const { return chunks / size; }
+};
+
 template <class T>
 class Model;
 struct Resources;
@@ -34,9 +44,9 @@ struct Recomputed {
   double elements = 0;  // read and written by elementwise passes and by copies to and from the host
 };
 
-/// A collective that the tensor group runs `count` times per training micro-batch. Each time this
-/// rank sends `elements` elements of `dtype`.
-struct TensorCollective {
+/// A collective that the tensor group or the sequence group runs `count` times per training
+/// micro-batch. Each time this rank sends `elements` elements of `dtype`.
+struct ModelCollective {
   comm::Operation operation = comm::Operation::all_reduce;
   comm::Purpose purpose = comm::Purpose::activations;
   Index count = 0;
@@ -77,10 +87,19 @@ class Definition {
   virtual double flops_per_token() const = 0;
   virtual Recomputed recomputed_per_token() const = 0;
 
-  /// The collectives of a micro-batch of `sequences` sequences. Empty for a group of one.
-  virtual std::vector<TensorCollective> tensor_collectives(const TensorRank& tensor,
-                                                           Index sequences,
-                                                           Dtype precision) const = 0;
+  /// The tensor group's collectives of a micro-batch of `rows` rows, or of a chunk of it. Empty for
+  /// a group of one.
+  virtual std::vector<ModelCollective> tensor_collectives(const TensorRank& tensor, Index rows,
+                                                          Dtype precision) const = 0;
+
+  /// The sequence group's collectives of a micro-batch in which each rank has `rows` rows. Empty
+  /// for a group of one.
+  virtual std::vector<ModelCollective> sequence_collectives(const TensorRank& /*tensor*/,
+                                                            const SequenceRank& /*sequence*/,
+                                                            Index /*rows*/,
+                                                            Dtype /*precision*/) const {
+    return {};
+  }
 
   /// Returns the benchmark for sequences of `sequence` tokens. Narrows wide layers to about
   /// `most_width` columns, at which GEMMs reach full speed.

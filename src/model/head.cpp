@@ -151,7 +151,7 @@ Matrix<const T> normalise(const Context<T>& c, const HeadParams<const T>& p, Mat
 
 template <class T>
 HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const TransformerShape& s, Index batch) {
-  const Index n = s.stream_rows(batch * s.sequence);
+  const Index n = s.stream_rows(batch * s.own_sequence());
   normal = Matrix<T>(arenas.take<T>(memory::Category::activations, n * s.hidden), n, s.hidden);
   statistics = {arenas, s, n};
 }

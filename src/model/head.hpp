@@ -14,6 +14,8 @@ struct HeadSaved {
   NormStatistics statistics;
 
   HeadSaved(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
+  HeadSaved(const Matrix<T>& rows, const NormStatistics& of_rows)
+      : normal(rows), statistics(of_rows) {}
 };
 
 template <class T>

@@ -39,18 +39,25 @@ struct BatchShape {
   bool documents = false;  // whether batches may hold several documents a sequence
 };
 
+/// The communicator of a sequence group, which is null while measuring and for a group of one.
+struct SequenceLink {
+  SequenceRank rank;
+  comm::Communicator* comm = nullptr;
+};
+
 /// The resources of a model in addition to its own memory. `gemm` is null while measuring.
 struct Resources {
   BatchShape batch;
   tensor::Gemm* gemm = nullptr;
   TensorLink link{};
+  SequenceLink sequence{};
 };
 
-/// One micro-batch on the device: inputs and targets [N], the inputs grouped by token, and the
-/// documents of the rows.
+/// One micro-batch on the device: this rank's inputs and targets [N], the inputs of each of its
+/// chunks grouped by token, and the documents of all rows of its sequences.
 struct Batch {
   Vector<const Token> inputs, targets;
-  kernels::TokenGroups groups;
+  std::span<const kernels::TokenGroups> groups;
   kernels::Documents documents{};
   /// The number of the first sample in the entire training, from which dropout draws its masks.
   /// Empty outside training: nothing is dropped.
@@ -62,8 +69,9 @@ template <class T>
 using Units = std::span<T* const>;
 
 /// The units of a model. The caller runs them in the order of the definition's trace and passes
-/// flat parameters and gradients. The model owns its activations. Every function except exec()
-/// enqueues on exec(), allocates nothing and is collective over the tensor group.
+/// flat parameters, and the gradients of each chunk after those of another. The model owns its
+/// activations. Every function except exec() enqueues on exec(), allocates nothing and is
+/// collective over the tensor group and the sequence group.
 template <class T>
 class Model {
  public:
@@ -72,8 +80,8 @@ class Model {
   /// Runs unit u, which is not the last.
   virtual void forward(Index u, Units<const T> parameters, const Batch& batch) = 0;
 
-  /// Runs the last unit. Sets *sum, in device memory, to the sum of the losses of the micro-batch's
-  /// targets.
+  /// Runs the last unit. Sets sum[c], in device memory, to the sum of the losses of the targets in
+  /// chunk c of this rank.
   virtual void loss(Units<const T> parameters, const Batch& batch, double* sum) = 0;
 
   /// Runs the last unit. Copies the losses of the micro-batch's N rows to `losses` [N] on the host
@@ -83,8 +91,8 @@ class Model {
                             std::span<float> losses) = 0;
 
   /// Runs the last unit forward and backward for scale * sum of losses, to which the definition may
-  /// add terms that only training has. Sets *sum, in device memory, to the sum of losses without
-  /// these terms. Gradients are overwritten or added to, as `accumulate` selects.
+  /// add terms that only training has. Sets sum[c], in device memory, to the sum of losses of chunk
+  /// c without these terms. Gradients are overwritten or added to, as `accumulate` selects.
   virtual void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                                  tensor::Accumulate accumulate, Units<T> gradients,
                                  double* sum) = 0;

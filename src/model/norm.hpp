@@ -27,6 +27,8 @@ struct NormStatistics {
   Vector<float> mean, rstd;
 
   NormStatistics() = default;
+  NormStatistics(const Vector<float>& means, const Vector<float>& rstds)
+      : mean(means), rstd(rstds) {}
   NormStatistics(memory::Arenas& arenas, const TransformerShape& shape, Index rows);
 };
 

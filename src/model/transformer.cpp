@@ -28,12 +28,13 @@ template <class T>
 Transformer<T>::Transformer(memory::Arenas& arenas, const deck::Model& model,
                             const deck::Recompute& recompute, const Resources& resources,
                             const deck::Train& train, const deck::Lora& lora)
-    : shape_(model, resources.link.rank, lora),
+    : shape_(model, resources.link.rank, lora, resources.sequence.rank),
       recompute_(resources.batch.passes == Passes::forward ? deck::RecomputeMode::full
                                                            : recompute.mode),
       dropout_(model, train.seed),
       z_loss_(static_cast<float>(train.z_loss)),
-      context_(arenas, resources.gemm, model, resources.batch, resources.link, lora),
+      context_(arenas, resources.gemm, model, resources.batch, resources.link, lora,
+               resources.sequence),
       stream_(
           resources.batch.passes == Passes::forward
               ? ResidualStream<T>(arenas, shape_, context_.stream_rows, context_.group)
@@ -65,62 +66,60 @@ BlockParams<const T> Transformer<T>::block_params(Index i, Units<const T> units)
 }
 
 template <class T>
-BlockParams<T> Transformer<T>::block_gradients(Index i, Units<T> units) const {
-  if (shape_.is_frozen()) return BlockParams<T>(units[shape_.adapter_unit(i)]);
-  return {shape_, units[i + 1]};
-}
-
-template <class T>
-void Transformer<T>::embed(const T* unit, const Batch& batch) {
-  const Context<T>& c = context_;
+void Transformer<T>::embed(const Context<T>& c, const T* unit, const Batch& batch,
+                           const ChunkRows& rows) {
   const Matrix<const T> wte(unit, shape_.own.vocab, shape_.hidden);
-  const Matrix<T>& x = stream_.at(0);
-  stream_.begin(*c.exec);
+  const Matrix<T> x = rows.of(stream_.at(0));
+  const Vector<const Token> inputs = rows.of(batch.inputs);
   const bool is_learned = shape_.positions == PositionKind::learned;
-  if (!c.is_split() && is_learned) {
+  const kernels::StreamRows stream = c.stream_in_sequence();
+  if (!c.is_split() && is_learned && stream.first == 0) {
     const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
-    kernels::embedding_forward<T>(*c.exec, batch.inputs, wte, wpe, shape_.sequence, batch.documents,
-                                  x);
+    kernels::embedding_forward<T>(*c.exec, inputs, wte, wpe, shape_.sequence, batch.documents, x);
     return;
   }
   // One rank supplies a token's row and the others supply zeros, so the sum is exact.
   const Matrix<T>& own = c.is_split() ? c.hidden_grad : x;
-  kernels::embedding_lookup<T>(*c.exec, batch.inputs, wte, shape_.own.first_token, own);
+  kernels::embedding_lookup<T>(*c.exec, inputs, wte, shape_.own.first_token, own);
   if (c.is_split()) c.sum_to_stream(own, nullptr, nullptr, x);
   if (!is_learned) return;
   const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
-  kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, batch.documents, c.first_stream_row(),
-                            x);
+  kernels::add_positions<T>(*c.exec, wpe, stream, batch.documents, x);
 }
 
 /// Applies the embedding's dropout to x [n,D], or to its gradient, if the model has it.
 template <class T>
-void Transformer<T>::drop_embedding(const Batch& batch, const Matrix<T>& x) const {
+void Transformer<T>::drop_embedding(const Context<T>& c, const Batch& batch,
+                                    const Matrix<T>& x) const {
   const kernels::Dropout dropout = dropout_.embedding(batch.training_sample);
   if (!shape_.drops_embedding || !dropout.is_on()) return;
-  kernels::drop<T>(*context_.exec, dropout, {context_.first_stream_row(), shape_.sequence}, x, x);
+  kernels::drop<T>(*c.exec, dropout, c.stream_in_sequence(), x, x);
 }
 
 template <class T>
-void Transformer<T>::embed_backward(T* unit, const Batch& batch, tensor::Accumulate accumulate) {
-  drop_embedding(batch, dx_);
+void Transformer<T>::embed_backward(const Context<T>& c, T* unit, const Batch& batch,
+                                    const Matrix<T>& dx, const kernels::TokenGroups& groups,
+                                    tensor::Accumulate accumulate) {
+  drop_embedding(c, batch, dx);
   const Matrix<T> dwte(unit, shape_.own.vocab, shape_.hidden);
   Matrix<T> dwpe;
   if (shape_.positions == PositionKind::learned)
     dwpe = Matrix<T>(unit + dwte.size(), shape_.sequence, shape_.hidden);
   // In this micro-batch only a tied head has already written the table's gradient.
   if (!shape_.tied_embeddings && accumulate == tensor::Accumulate::no)
-    kernels::fill<T>(*context_.exec, Vector<T>(unit, dwte.size()), 0);
-  kernels::embedding_backward<T>(*context_.exec, batch.groups, context_.all_rows(dx_),
-                                 shape_.sequence, batch.documents, shape_.own.first_token, dwte,
-                                 accumulate, dwpe);
+    kernels::fill<T>(*c.exec, Vector<T>(unit, dwte.size()), 0);
+  kernels::embedding_backward<T>(*c.exec, groups, c.all_rows(dx), {c.first_row, shape_.sequence},
+                                 batch.documents, shape_.own.first_token, dwte, accumulate, dwpe);
 }
 
 template <class T>
 void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& batch) {
   if (u == 0) {
-    embed(parameters[0], batch);
-    drop_embedding(batch, stream_.at(0));
+    stream_.begin(*context_.exec);
+    for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
+      embed(chunk, parameters[0], batch, rows);
+      drop_embedding(chunk, batch, rows.of(stream_.at(0)));
+    });
   } else {
     const Index i = u - 1;
     stream_.keep(*context_.exec, i);
@@ -129,19 +128,29 @@ void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& ba
   }
 }
 
+/// Computes the losses of all rows into the context's.
+template <class T>
+void Transformer<T>::head_forward(Units<const T> parameters, const Batch& batch) {
+  const Matrix<const T> x = stream_.at(shape_.layers);
+  for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
+    model::head_forward<T>(chunk, head_params<const T>(parameters), rows.of(x),
+                           rows.of(batch.targets), head_saved(rows));
+  });
+}
+
 template <class T>
 void Transformer<T>::loss(Units<const T> parameters, const Batch& batch, double* sum) {
-  head_forward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
-                  batch.targets, head_saved_);
-  kernels::sum_in_order(*context_.exec, context_.losses, sum);
+  head_forward(parameters, batch);
+  for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows&, Index number) {
+    kernels::sum_in_order(*chunk.exec, chunk.losses, sum + number);
+  });
 }
 
 template <class T>
 void Transformer<T>::token_losses(Units<const T> parameters, const Batch& batch,
                                   std::span<float> losses) {
   const Context<T>& c = context_;
-  head_forward<T>(c, head_params<const T>(parameters), stream_.at(shape_.layers), batch.targets,
-                  head_saved_);
+  head_forward(parameters, batch);
   const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> host(losses.data(),
                                                                               losses.size());
   Kokkos::deep_copy(*c.exec, host, c.losses);
@@ -152,17 +161,23 @@ template <class T>
 void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                                        tensor::Accumulate accumulate, Units<T> gradients,
                                        double* sum) {
-  head_forward_backward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
-                           batch.targets, {scale, z_loss_}, head_saved_, accumulate,
-                           head_gradients(gradients), dx_);
-  kernels::sum_in_order(*context_.exec, context_.losses, sum);
+  const Matrix<const T> x = stream_.at(shape_.layers);
+  for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows& rows, Index number) {
+    head_forward_backward<T>(chunk, head_params<const T>(parameters), rows.of(x),
+                             rows.of(batch.targets), {scale, z_loss_}, head_saved(rows), accumulate,
+                             head_gradients(of_chunk(gradients, number)), rows.of(dx_));
+    kernels::sum_in_order(*chunk.exec, chunk.losses, sum + number);
+  });
 }
 
 template <class T>
 void Transformer<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
                               tensor::Accumulate accumulate, Units<T> gradients) {
   if (u == 0) {
-    embed_backward(gradients[0], batch, accumulate);
+    for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows& rows, Index number) {
+      embed_backward(chunk, of_chunk(gradients, number)[0], batch, rows.of(dx_),
+                     batch.groups[static_cast<std::size_t>(number)], accumulate);
+    });
   } else {
     const Index i = u - 1;
     const BlockParams<const T> own = block_params(i, parameters);

@@ -4,6 +4,7 @@
 // tensor group but not ZeRO.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "model/block.hpp"
@@ -40,17 +41,30 @@ class Transformer : public Model<T> {
   }
 
  private:
-  void embed(const T* unit, const Batch& batch);
-  void drop_embedding(const Batch& batch, const Matrix<T>& x) const;
+  void drop_embedding(const Context<T>& c, const Batch& batch, const Matrix<T>& x) const;
   BlockBatch block_batch(Index i, const Batch& batch) const {
     return {batch.documents, dropout_.block(i, batch.training_sample)};
   }
-  void embed_backward(T* unit, const Batch& batch, tensor::Accumulate accumulate);
+  void embed(const Context<T>& c, const T* unit, const Batch& batch, const ChunkRows& rows);
+  void embed_backward(const Context<T>& c, T* unit, const Batch& batch, const Matrix<T>& dx,
+                      const kernels::TokenGroups& groups, tensor::Accumulate accumulate);
   template <class U>
   HeadParams<U> head_params(std::span<U* const> units) const;
   HeadParams<T> head_gradients(Units<T> units) const;
   BlockParams<const T> block_params(Index i, Units<const T> units) const;
-  BlockParams<T> block_gradients(Index i, Units<T> units) const;
+  BlockGradients<T> block_gradients(Index i, Units<T> units) const {
+    return {shape_, units, shape_.is_frozen() ? shape_.adapter_unit(i) : i + 1};
+  }
+  /// The units of a chunk's gradients.
+  Units<T> of_chunk(Units<T> gradients, Index chunk) const {
+    const std::size_t units = gradients.size() / std::max<std::size_t>(1, context_.chunks.size());
+    return gradients.subspan(static_cast<std::size_t>(chunk) * units, units);
+  }
+  HeadSaved<T> head_saved(const ChunkRows& rows) const {
+    return {rows.of(head_saved_.normal),
+            {rows.of(head_saved_.statistics.mean), rows.of(head_saved_.statistics.rstd)}};
+  }
+  void head_forward(Units<const T> parameters, const Batch& batch);
 
   TransformerShape shape_;
   deck::RecomputeMode recompute_;

@@ -33,7 +33,7 @@ struct StreamCollectives {
 };
 
 /// Adds the sums of the gradients of replicated adapters, and of copied heads.
-void add_adapters(const TransformerShape& s, Dtype precision, std::vector<TensorCollective>& all) {
+void add_adapters(const TransformerShape& s, Dtype precision, std::vector<ModelCollective>& all) {
   const auto add = [&](Index elements) {
     all.push_back(
         {comm::Operation::all_reduce, comm::Purpose::activations, s.layers, elements, precision});
@@ -47,21 +47,20 @@ void add_adapters(const TransformerShape& s, Dtype precision, std::vector<Tensor
 
 }  // namespace
 
-std::vector<TensorCollective> transformer_collectives(const deck::Model& m,
-                                                      const deck::Recompute& recompute,
-                                                      const TensorRank& tensor, Index sequences,
-                                                      Dtype precision, const deck::Lora& lora) {
+std::vector<ModelCollective> transformer_collectives(const deck::Model& m,
+                                                     const deck::Recompute& recompute,
+                                                     const TensorRank& tensor, Index rows,
+                                                     Dtype precision, const deck::Lora& lora) {
   if (tensor.size == 1) return {};
-  const Index rows = sequences * m.sequence;
   const TransformerShape shape(m, tensor, lora);
   const RowTraffic stream(tensor, rows, m.hidden);
   StreamCollectives passes(m.layers, recompute.mode);
   if (shape.is_frozen()) passes.freeze(m.layers, shape.adapters);
   // The ranks exchange their partial softmaxes in fp32 for every precision.
-  const TensorCollective softmaxes{comm::Operation::all_gather, comm::Purpose::activations, 1,
-                                   rows * kernels::partial_softmax_width * (tensor.size - 1),
-                                   Dtype::fp32};
-  std::vector<TensorCollective> all;
+  const ModelCollective softmaxes{comm::Operation::all_gather, comm::Purpose::activations, 1,
+                                  rows * kernels::partial_softmax_width * (tensor.size - 1),
+                                  Dtype::fp32};
+  std::vector<ModelCollective> all;
   if (m.sequence_parallel) {
     const RowTraffic norm(tensor, shape.norm_elements(), 1);  // gradients of the parameters
     all = {{comm::Operation::reduce_scatter, comm::Purpose::activations, passes.sums,

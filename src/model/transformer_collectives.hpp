@@ -8,9 +8,9 @@ namespace kzero::model {
 
 /// See Definition::tensor_collectives. Counts and sizes follow arXiv 1910.02054, section 8, or with
 /// model.sequence_parallel arXiv 2205.05198.
-std::vector<TensorCollective> transformer_collectives(const deck::Model& model,
-                                                      const deck::Recompute& recompute,
-                                                      const TensorRank& tensor, Index sequences,
-                                                      Dtype precision, const deck::Lora& lora = {});
+std::vector<ModelCollective> transformer_collectives(const deck::Model& model,
+                                                     const deck::Recompute& recompute,
+                                                     const TensorRank& tensor, Index rows,
+                                                     Dtype precision, const deck::Lora& lora = {});
 
 }  // namespace kzero::model

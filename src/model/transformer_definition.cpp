@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/parameter_table.hpp"
+#include "model/sequence_group.hpp"
 #include "model/transformer.hpp"
 #include "model/transformer_collectives.hpp"
 #include "model/transformer_flops.hpp"
@@ -29,10 +30,16 @@ Recomputed TransformerDefinition::recomputed_per_token() const {
   return recomputed_per_token_of(model_, recompute_, lora_);
 }
 
-std::vector<TensorCollective> TransformerDefinition::tensor_collectives(const TensorRank& tensor,
-                                                                        Index sequences,
-                                                                        Dtype precision) const {
-  return transformer_collectives(model_, recompute_, tensor, sequences, precision, lora_);
+std::vector<ModelCollective> TransformerDefinition::tensor_collectives(const TensorRank& tensor,
+                                                                       Index rows,
+                                                                       Dtype precision) const {
+  return transformer_collectives(model_, recompute_, tensor, rows, precision, lora_);
+}
+
+std::vector<ModelCollective> TransformerDefinition::sequence_collectives(
+    const TensorRank& tensor, const SequenceRank& sequence, Index rows, Dtype precision) const {
+  const TransformerShape shape(model_, tensor, lora_, sequence);
+  return model::sequence_collectives(shape, recompute_.mode, rows, precision);
 }
 
 Benchmark TransformerDefinition::benchmark(Index most_width, Index sequence) const {

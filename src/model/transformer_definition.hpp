@@ -18,8 +18,11 @@ class TransformerDefinition : public Definition {
   param::Trace validation_trace() const override;
   double flops_per_token() const override;
   Recomputed recomputed_per_token() const override;
-  std::vector<TensorCollective> tensor_collectives(const TensorRank& tensor, Index sequences,
-                                                   Dtype precision) const override;
+  std::vector<ModelCollective> tensor_collectives(const TensorRank& tensor, Index rows,
+                                                  Dtype precision) const override;
+  std::vector<ModelCollective> sequence_collectives(const TensorRank& tensor,
+                                                    const SequenceRank& sequence, Index rows,
+                                                    Dtype precision) const override;
   /// One block between an embedding and a head of one token.
   Benchmark benchmark(Index most_width, Index sequence) const override;
 

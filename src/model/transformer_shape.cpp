@@ -71,7 +71,7 @@ Adapters adapters_of(const TransformerShape& s, deck::ModelFamily family, const 
 }  // namespace
 
 TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t,
-                                   const deck::Lora& lora)
+                                   const deck::Lora& lora, const SequenceRank& part)
     : TransformerParts(transformer_family(m.family).parts),
       layers(m.layers),
       hidden(m.hidden),
@@ -87,6 +87,7 @@ TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t,
       sequence_parallel(m.sequence_parallel),
       norm_eps(static_cast<float>(m.norm_eps)),
       tensor(t),
+      sequence_rank(part),
       own(local_shape(*this, t)),
       adapters(adapters_of(*this, m.family, lora)) {}
 

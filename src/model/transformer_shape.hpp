@@ -52,11 +52,17 @@ struct TransformerShape : TransformerParts {
   bool tied_embeddings = true, sequence_parallel = false;
   float norm_eps = 1e-5F;
   TensorRank tensor;
+  SequenceRank sequence_rank;
   LocalShape own;
   Adapters adapters;
 
   explicit TransformerShape(const deck::Model& model, const TensorRank& tensor = {},
-                            const deck::Lora& lora = {});
+                            const deck::Lora& lora = {}, const SequenceRank& part = {});
+
+  /// The tokens of each sequence that this rank has, and those of one chunk.
+  Index own_sequence() const { return sequence / sequence_rank.size; }
+  Index chunk_rows() const { return sequence / sequence_rank.chunks; }
+  bool shares_sequences() const { return sequence_rank.size > 1; }
 
   /// Returns whether only the adapters train.
   bool is_frozen() const { return adapters.rank > 0; }

@@ -29,6 +29,7 @@ std::optional<std::string> Fitter::refusal(deck::Config& config) const {
 // A larger micro-batch may need less: without a second round nothing is accumulated.
 std::optional<Entry> Fitter::largest_micro_batch(deck::Config config) const {
   const Index batch = config.train.global_batch;
+  if (config.train.sequence_chunks > 1) return attempt(config);
   for (Index micro = batch / config.grid.data; micro > 0; --micro) {
     if (batch % micro != 0) continue;
     config.train.micro_batch = micro;

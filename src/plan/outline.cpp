@@ -224,8 +224,9 @@ TensorTraffic tensor_traffic(const deck::Config& config, const engine::Blueprint
   TensorTraffic sum;
   const Index peers = b.tensor.size - 1;
   const bool nccl = uses_nccl(config);
-  for (const model::TensorCollective& one : b.definition->tensor_collectives(
-           b.tensor, config.train.micro_batch, config.train.precision)) {
+  const engine::MicroBatchRows micro = engine::micro_batch_rows(config);
+  for (const model::ModelCollective& one : b.definition->tensor_collectives(
+           b.tensor, micro.chunk * micro.chunks, config.train.precision)) {
     const Index width = bytes_of(one.dtype);
     const double gathered = one.operation == comm::Operation::all_gather   ? 1
                             : one.operation == comm::Operation::all_reduce ? 0.5

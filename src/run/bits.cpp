@@ -40,7 +40,7 @@ constexpr std::string_view without_effect[] = {"zero.stage",
 /// Returns whether a new value of the key changes bits. `change` begins with the key.
 bool has_effect(std::string_view change, const deck::Config& config) {
   const std::string_view key = change.substr(0, change.find(' '));
-  if (key == "grid.data") return !rank_dependence(config).empty();
+  if (key == "grid.data" || key == "grid.sequence") return !rank_dependence(config).empty();
   if (key == "train.steps") return config.optimizer.schedule != deck::Schedule::constant;
   if (key == "train.seed") return config.model.dropout > 0 || config.model.attention_dropout > 0;
   if (key == "optimizer.loss_scale_window") return config.train.precision == Dtype::fp16;
@@ -69,6 +69,7 @@ std::vector<std::string> bits_depend_on(const deck::Config& config, const std::s
       "optimizer",
       fmt::format("micro-batches of {} of {}, added in {} blocks", config.train.micro_batch,
                   config.train.global_batch, config.train.sum_blocks),
+      fmt::format("train.sequence_chunks {}", config.train.sequence_chunks),
       fmt::format("grid.tensor {}", config.grid.tensor),
       std::string(name_of(config.train.precision))};
   for (std::string_view rest = arithmetic; !rest.empty();) {

@@ -22,7 +22,8 @@ double operations_of(const deck::Config& config, const engine::Blueprint& bluepr
   for (Index round = 0; round < plan.rounds(); ++round)
     sequences += plan.has(grid.data().rank(), round) ? plan.micro_batch : 0;
   return static_cast<double>(sequences * config.model.sequence) *
-             blueprint.definition->flops_per_token() / grid.tensor().size() +
+             blueprint.definition->flops_per_token() /
+             static_cast<double>(grid.tensor().size() * plan.sequence) +
          blueprint.matrices.operations(grid.data().rank(), grid.tensor().rank());
 }
 

@@ -6,11 +6,11 @@ namespace kzero::zero {
 
 Bucket::Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, const param::FlatLayout& layout,
                comm::Overlap overlap, const SumPlan& sums)
-    : ranks_(layout.ranks()) {
-  if (ranks_ == 1) return;
+    : terms_(layout.ranks() * sums.own()) {
+  if (layout.ranks() == 1) return;
   const bool adds_in_nodes = sums.route() != Route::terms;
   if (adds_in_nodes) nodes_ = sums.nodes();
-  const Index gradients = adds_in_nodes && sums.node_ranks() == 1 ? 0 : ranks_;
+  const Index gradients = adds_in_nodes && sums.node_ranks() == 1 ? 0 : terms_;
   const Index width = gradients * bytes_of(dtype) + 2 * nodes_ * bytes_of(Dtype::fp32);
   Index largest = 1;
   for (const param::UnitLayout& unit : layout.units()) largest = std::max(largest, unit.shard);

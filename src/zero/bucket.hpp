@@ -21,10 +21,10 @@ class Bucket {
   Index slice() const { return slice_; }
   Index slots() const { return slots_; }
 
-  /// Gradients of other ranks [ranks, slice].
+  /// Gradients of other ranks [ranks * own, slice], for the own terms of each rank in a round.
   template <class T>
   T* gradients(Index slot) const {
-    return static_cast<T*>(gradients_) + slot % slots_ * slice_ * ranks_;
+    return static_cast<T*>(gradients_) + slot % slots_ * slice_ * terms_;
   }
 
   /// This node's sums for the ranks with this rank's place on their nodes, and those of the other
@@ -33,7 +33,7 @@ class Bucket {
   float* arriving(Index slot) const { return node_sums(slot) + nodes_ * slice_; }
 
  private:
-  Index ranks_;
+  Index terms_;
   Index nodes_ = 0;
   Index slice_ = 0;
   Index slots_ = 1;

@@ -15,16 +15,26 @@ GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout&
       options_(options),
       rank_(rank),
       held_(arenas, Category::gradients, layout, options.stage.gradients),
+      targets_(targets),
       bucket_(arenas, options.order == Order::library ? 0 : options.bucket, dtype_of<T>, layout,
               options.overlap, options.sums),
-      units_(layout.units().size()) {
+      units_(layout.units().size() * static_cast<std::size_t>(options.sums.own())) {
   if (!arenas.measuring()) stream_.emplace();
-  if (options.stage.gradients == Placement::replicated) {
+  if (stays()) {
     units_ = held_.units();
   } else {
-    passing_ = arenas.take<T>(Category::gradients, targets);
+    passing_ = arenas.take<T>(Category::gradients, options.sums.own() * targets);
   }
   take_open_sums(arenas);
+}
+
+/// Sets the places of unit u of all chunks, or none.
+template <class T>
+void GradientStore<T>::set(Index u, T* first) {
+  for (Index chunk = 0; chunk < options_.sums.own(); ++chunk) {
+    units_[chunk * std::ssize(layout_->units()) + u] =
+        first == nullptr ? nullptr : first + chunk * targets_;
+  }
 }
 
 /// Allocates the sums that are kept between rounds.
@@ -45,6 +55,12 @@ void GradientStore<T>::take_open_sums(memory::Arenas& arenas) {
 }
 
 template <class T>
+UnitTerms<T> GradientStore<T>::terms_of(Index u) const {
+  const bool is_elsewhere = has_chunks() && options_.stage.gradients == Placement::replicated;
+  return {units_[u], targets_, is_elsewhere ? held_.unit(u) : units_[u]};
+}
+
+template <class T>
 UnitSums<T> GradientStore<T>::sums_of(Index u) const {
   UnitSums<T> sums{.out = owned(u), .owner = {}, .node = {}};
   const Index stride = layout_->owned_total(), at = layout_->unit(u).owned;
@@ -61,13 +77,14 @@ template <class T>
 void GradientStore<T>::before(const ScheduleStep& step, const tensor::Execution& exec) {
   for (const BufferOffset& place : step.targets) {
     const param::UnitLayout& layout = layout_->unit(place.unit);
-    T* unit = passing_ + place.offset;
-    units_[place.unit] = unit;
+    T* first = passing_ + place.offset;
+    set(place.unit, first);
     // The reduction includes the padding. Values of an earlier unit must not remain there.
-    const Index padding = layout.padded - layout.elements;
-    if (padding == 0) continue;
-    kernels::fill<T>(
-        exec, tensor::Vector<T>(unit + layout.elements, static_cast<std::size_t>(padding)), 0);
+    const auto padding = static_cast<std::size_t>(layout.padded - layout.elements);
+    for (Index chunk = 0; chunk < options_.sums.own() && padding > 0; ++chunk) {
+      T* const end = first + chunk * targets_ + layout.elements;
+      kernels::fill<T>(exec, tensor::Vector<T>(end, padding), 0);
+    }
   }
 }
 
@@ -78,12 +95,11 @@ void GradientStore<T>::after(const ScheduleStep& step, const Round& round,
   if (!options_.adds_reduced && !round.last) return;
   const bool wanted_everywhere = options_.stage.optimizer == Placement::replicated;
   for (const Index u : step.complete) {
-    T*& unit = units_[u];
     under_way_.emplace_back(
-        exec, *stream_, comm, bucket_, layout_->unit(u), unit, sums_of(u),
+        exec, *stream_, comm, bucket_, layout_->unit(u), terms_of(u), sums_of(u),
         wanted_everywhere && round.last ? Result::all_reduced : Result::reduce_scattered,
         options_.order, options_.sums, options_.adds_reduced ? round.number : 0);
-    if (options_.stage.gradients == Placement::partitioned) unit = nullptr;
+    if (!stays()) set(u, nullptr);
     // The bucket serves one unit at a time.
     if (options_.overlap == comm::Overlap::no || u != step.complete.back()) end_reductions();
   }
@@ -91,8 +107,8 @@ void GradientStore<T>::after(const ScheduleStep& step, const Round& round,
 
 template <class T>
 void GradientStore<T>::drop(const ScheduleStep& step) {
-  if (options_.stage.gradients == Placement::replicated) return;
-  for (const Index u : step.complete) units_[u] = nullptr;
+  if (stays()) return;
+  for (const Index u : step.complete) set(u, nullptr);
 }
 
 template <class T>

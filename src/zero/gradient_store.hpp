@@ -1,7 +1,8 @@
 // The gradients of a run: where the model writes them and how they are reduced. Replicated
 // gradients (stages 0 and 1) have one buffer per unit. With partitioned gradients (stages 2 and 3,
 // the paper's P_g), a unit's gradient is in an unsharded buffer until it is reduced, and a rank
-// keeps its shard of the sum.
+// keeps its shard of the sum. A rank whose part of a micro-batch has several chunks writes a
+// gradient for each, all in such buffers.
 #pragma once
 
 #include <optional>
@@ -35,11 +36,12 @@ template <class T>
 class GradientStore {
  public:
   /// Allocates from the gradients and buckets categories, including `targets` elements for
-  /// unsharded gradient buffers.
+  /// unsharded gradient buffers of each chunk.
   GradientStore(memory::Arenas& arenas, const param::FlatLayout& layout,
                 const GradientOptions& options, Index targets, Index rank);
 
-  /// The units that the model writes, by number. Null while a unit must not be written.
+  /// The units that the model writes, by number, those of each chunk after another. Null while a
+  /// unit must not be written.
   const std::vector<T*>& units() const { return units_; }
 
   /// The gradients of all units: full, or this rank's shards.
@@ -71,7 +73,11 @@ class GradientStore {
   void finish(const tensor::Execution& exec, comm::Communicator& comm);
 
  private:
+  bool has_chunks() const { return options_.sums.own() > 1; }
+  bool stays() const { return options_.stage.gradients == Placement::replicated && !has_chunks(); }
+  void set(Index u, T* first);
   void take_open_sums(memory::Arenas& arenas);
+  UnitTerms<T> terms_of(Index u) const;
   UnitSums<T> sums_of(Index u) const;
   void end_reductions();
 
@@ -79,7 +85,8 @@ class GradientStore {
   GradientOptions options_;
   Index rank_;
   FlatBuffer<T> held_;
-  T* passing_ = nullptr;
+  Index targets_;
+  T* passing_ = nullptr;        // [chunks, targets]
   FlatBuffer<float> oldest_;    // an owner's first open sums; held_ if it has fp32 shards
   float* others_ = nullptr;     // its other open sums
   float* node_open_ = nullptr;  // a node's open sums

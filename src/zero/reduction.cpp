@@ -30,14 +30,15 @@ OpenSums from(const OpenSums& open, Index at) {
 template <class T>
 Reduction<T>::Reduction(const tensor::Execution& exec, ReductionStream& stream,
                         comm::Communicator& comm, const Bucket& bucket,
-                        const param::UnitLayout& layout, T* unit, const UnitSums<T>& sums,
-                        Result result, Order order, const SumPlan& plan, Index round)
+                        const param::UnitLayout& layout, const UnitTerms<T>& terms,
+                        const UnitSums<T>& sums, Result result, Order order, const SumPlan& plan,
+                        Index round)
     : exec_(&exec),
       stream_(&stream),
       comm_(&comm),
       bucket_(&bucket),
       layout_(&layout),
-      unit_(unit),
+      terms_(terms),
       sums_(sums),
       result_(result),
       order_(order),
@@ -80,28 +81,46 @@ template <class T>
 void Reduction<T>::begin_library_sum() {
   const auto all = static_cast<std::size_t>(layout_->padded);
   if (!plan_->has(comm_->rank(), round_))
-    kernels::fill<T>(stream_->stream, tensor::Vector<T>(unit_, all), 0);
+    kernels::fill<T>(stream_->stream, tensor::Vector<T>(terms_.first, all), 0);
   requests_.push_back(comm_->begin_library_sum(
-      stream_->stream, ConstSpan::of(unit_, layout_->padded),
+      stream_->stream, ConstSpan::of(terms_.first, layout_->padded),
       Span::of(shard(comm_->rank()), layout_->shard), comm::Purpose::gradients));
 }
 
-/// Sends each owner its shard of this rank's gradient.
+/// Sends each owner its shard of this rank's gradients.
 template <class T>
 void Reduction<T>::begin_gradients(Index number) {
   const auto [at, count] = slice(number);
   T* slot = bucket_->template gradients<T>(number);
   const bool sends = plan_->has(comm_->rank(), round_);
-  std::vector<ConstSpan> send;
-  std::vector<Span> receive;
-  send.reserve(static_cast<std::size_t>(comm_->size()));
-  receive.reserve(send.capacity());
-  for (Index r = 0; r < comm_->size(); ++r) {
-    T* const arrival = slot + plan_->on_nodes().position_of(r) * count;
-    send.push_back(ConstSpan::of(shard(r) + at, sends ? count : 0));
-    receive.push_back(Span::of(arrival, plan_->has(r, round_) ? count : 0));
+  comm::Request last = 0;
+  for (Index chunk = 0; chunk < plan_->own(); ++chunk) {
+    std::vector<ConstSpan> send;
+    std::vector<Span> receive;
+    send.reserve(static_cast<std::size_t>(comm_->size()));
+    receive.reserve(send.capacity());
+    for (Index r = 0; r < comm_->size(); ++r) {
+      T* const arrival = slot + (plan_->first_term(r) + chunk) * count;
+      send.push_back(ConstSpan::of(shard(r, chunk) + at, sends ? count : 0));
+      receive.push_back(Span::of(arrival, plan_->has(r, round_) ? count : 0));
+    }
+    last = exchange(std::move(send), std::move(receive));
   }
-  requests_.push_back(exchange(std::move(send), std::move(receive)));
+  if (plan_->own() > 1) keep_own_terms(number);
+  requests_.push_back(last);
+}
+
+/// Copies this rank's terms to those that arrive, so that all have their places there.
+template <class T>
+void Reduction<T>::keep_own_terms(Index number) const {
+  const auto [at, count] = slice(number);
+  T* const places =
+      bucket_->template gradients<T>(number) + plan_->first_term(comm_->rank()) * count;
+  for (Index chunk = 0; chunk < plan_->own(); ++chunk) {
+    Kokkos::deep_copy(
+        stream_->stream, vector(places + chunk * count, count),
+        tensor::Vector<const T>(shard(comm_->rank(), chunk) + at, static_cast<std::size_t>(count)));
+  }
 }
 
 /// Sends the gradients of the shards of each place on a node to this node's rank of that place.
@@ -181,17 +200,19 @@ void Reduction<T>::add_up(Index number) const {
                                 static_cast<int>(node())};
     return kernels::add_terms<float, T>(stream, values, terms, open, out);
   }
-  if (comm_->size() == 1 && is_complete) return;
-  const Index position = plan_->on_nodes().position_of(comm_->rank());
-  const T* others = comm_->size() == 1 ? nullptr : bucket_->template gradients<T>(number);
-  const PerRank<T> values{others, count, own, present, static_cast<int>(position)};
+  const bool is_single = comm_->size() == 1;
+  if (is_single && is_complete) return;
+  const T* others = is_single ? own : bucket_->template gradients<T>(number);
+  const PerRank<T> values{others, is_single ? terms_.stride : count, own, present,
+                          static_cast<int>(plan_->first_term(comm_->rank()))};
   kernels::add_terms<T, T>(stream, values, terms, open, out);
 }
 
 template <class T>
 comm::Request Reduction<T>::gather(Index number) const {
-  return comm::begin_gather<T>(stream_->stream, *comm_, unit_, layout_->shard, slice(number),
-                               shard(comm_->rank()), comm::Purpose::gradients);
+  return comm::begin_gather<T>(stream_->stream, *comm_, terms_.whole, layout_->shard, slice(number),
+                               terms_.whole + comm_->rank() * layout_->shard,
+                               comm::Purpose::gradients);
 }
 
 template <class T>

@@ -13,6 +13,14 @@
 
 namespace kzero::zero {
 
+/// The gradients of a unit that this rank adds: of each chunk of its part of a micro-batch.
+template <class T>
+struct UnitTerms {
+  T* first = nullptr;  // [padded]
+  Index stride = 0;    // between chunks
+  T* whole = nullptr;  // [padded], where Result::all_reduced gathers the sum
+};
+
 /// Memory for the sums of a unit.
 template <class T>
 struct UnitSums {
@@ -37,21 +45,24 @@ struct ReductionStream {
 template <class T>
 class Reduction {
  public:
-  /// Starts the reduction of `unit` [layout.padded] after the work enqueued on `exec`. All
-  /// referenced objects must live until finish(). A stream has at most one reduction in flight.
-  /// Collective over the communicator's group.
+  /// Starts the reduction of a unit's `terms` after the work enqueued on `exec`. All referenced
+  /// objects must live until finish(). A stream has at most one reduction in flight. Collective
+  /// over the communicator's group.
   Reduction(const tensor::Execution& exec, ReductionStream& stream, comm::Communicator& comm,
-            const Bucket& bucket, const param::UnitLayout& layout, T* unit, const UnitSums<T>& sums,
-            Result result, Order order, const SumPlan& plan, Index round);
+            const Bucket& bucket, const param::UnitLayout& layout, const UnitTerms<T>& terms,
+            const UnitSums<T>& sums, Result result, Order order, const SumPlan& plan, Index round);
 
   /// Finishes the messages and the sums. Later work on `exec` sees the sums. With
-  /// Result::all_reduced, the rounded shards are still being gathered into the unit on return. Wait
-  /// for the returned request before reading them.
+  /// Result::all_reduced, the rounded shards are still being gathered into terms.whole on return.
+  /// Wait for the returned request before reading them.
   comm::Request finish();
 
  private:
   comm::Slice slice(Index number) const;
-  T* shard(Index rank) const { return unit_ + rank * layout_->shard; }
+  /// A rank's shard of this rank's gradient of its first chunk, or another one.
+  T* shard(Index rank, Index chunk = 0) const {
+    return terms_.first + chunk * terms_.stride + rank * layout_->shard;
+  }
   bool is_alone() const { return comm_->size() == 1 || order_ == Order::library; }
   Index place() const { return plan_->on_nodes().place_of(comm_->rank()); }
   Index node() const { return plan_->on_nodes().node_of(comm_->rank()); }
@@ -59,6 +70,7 @@ class Reduction {
   void begin(Index number);
   void begin_library_sum();
   void begin_gradients(Index number);
+  void keep_own_terms(Index number) const;
   void collect_in_node(Index number) const;
   void add_in_node(Index number) const;
   void begin_node_sums(Index number);
@@ -71,7 +83,7 @@ class Reduction {
   comm::Communicator* comm_;
   const Bucket* bucket_;
   const param::UnitLayout* layout_;
-  T* unit_;
+  UnitTerms<T> terms_;
   UnitSums<T> sums_;
   Result result_;
   Order order_;

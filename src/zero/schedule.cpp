@@ -105,7 +105,7 @@ void Schedule::schedule_gradients(const param::FlatLayout& layout, const Schedul
     }
   }
   for (const Lifetime& life : lives) steps_[life.last].complete.push_back(life.unit);
-  if (options.stage.gradients == Placement::replicated) return;
+  if (options.stage.gradients == Placement::replicated && !options.has_targets) return;
   const auto end = static_cast<Index>(trace_.size()) - 1;
   for (Lifetime& life : lives) life.last = std::min(life.last + (options.overlap ? 1 : 0), end);
   target_elements_ = assign_offsets(lives);

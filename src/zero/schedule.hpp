@@ -32,6 +32,7 @@ struct ScheduleOptions {
   Stage stage;
   Index prefetch_units = 1;  // gathers start this many reading operations early
   bool overlap = true;       // reductions finish one operation later
+  bool has_targets = false;  // gradients are written to memory of their own in every stage
 };
 
 class Schedule {
@@ -43,7 +44,7 @@ class Schedule {
   const std::vector<ScheduleStep>& steps() const { return steps_; }
 
   /// Elements of memory for gathered units and for gradients being written. 0 if nothing is
-  /// gathered, and if gradients are replicated.
+  /// gathered, and if gradients are replicated and written where they stay.
   Index gathered_elements() const { return gathered_elements_; }
   Index target_elements() const { return target_elements_; }
 

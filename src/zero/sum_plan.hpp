@@ -20,9 +20,11 @@ enum class Route {
 struct SumShape {
   Index ranks = 1;
   Index nodes = 1;
-  Index terms = 1;          // gradients to add: micro-batches, or ranks that each have one sum
+  Index terms = 1;          // gradients to add: of chunks of micro-batches, or sums of a rank's
   Index blocks = 1;         // train.sum_blocks
   bool by_library = false;  // the ranks' gradients of a round arrive as one term
+  Index sequence = 1;       // ranks whose terms are of one micro-batch
+  Index own = 1;            // terms of a rank in a round: chunks of its part of a micro-batch
 };
 
 /// Where sums are kept between rounds.
@@ -33,7 +35,8 @@ class SumPlan {
   SumPlan() = default;
   /// Chooses the route. A node adds its gradients if they are a subtree of the sum: `rounds` needs
   /// a node whose ranks compute whole blocks, a power of two of them; `step`, the same of all
-  /// micro-batches of a node. `step` also needs memory for the nodes' sums.
+  /// micro-batches of a node. `step` also needs memory for the nodes' sums. Ranks with several
+  /// terms in a round send them all.
   SumPlan(const SumShape& shape, KeepsSums keeps);
 
   const SumShape& shape() const { return shape_; }
@@ -42,7 +45,8 @@ class SumPlan {
   Index nodes() const { return shape_.nodes; }
   Index node_ranks() const { return shape_.ranks / shape_.nodes; }
   NodeShape on_nodes() const { return {nodes(), node_ranks()}; }
-  Index rounds() const { return ceil_div(shape_.terms, shape_.ranks); }
+  Index own() const { return shape_.own; }
+  Index rounds() const { return ceil_div(shape_.terms, shape_.ranks * shape_.own); }
 
   /// Returns whether the owners receive something in a round.
   bool sends(Index round) const { return route_ != Route::step || round + 1 == rounds(); }
@@ -55,8 +59,10 @@ class SumPlan {
   kernels::Terms owner_terms(Index round) const;
   Index owner_count(Index round) const;
 
-  /// Returns whether a rank has a micro-batch in a round.
-  bool has(Index rank, Index round) const { return on_nodes().position_of(rank) < terms_in(round); }
+  /// Returns whether a rank has terms in a round.
+  bool has(Index rank, Index round) const { return first_term(rank) < terms_in(round); }
+  /// The number, within a round, of a rank's first term.
+  Index first_term(Index rank) const { return on_nodes().position_of(rank) * own(); }
 
   /// The most sums that a node, or an owner, keeps from one round to the next.
   int node_open() const;
@@ -64,9 +70,10 @@ class SumPlan {
 
  private:
   /// What an owner adds in a full round, with Route::terms.
-  Index terms_of_round() const { return shape_.by_library ? 1 : shape_.ranks; }
+  Index terms_of_round() const { return shape_.by_library ? 1 : shape_.ranks * shape_.own; }
   Index terms_in(Index round) const {
-    return std::min(shape_.ranks, shape_.terms - round * shape_.ranks);
+    const Index all = shape_.ranks * shape_.own;
+    return std::min(all, shape_.terms - round * all);
   }
 
   SumShape shape_;

@@ -98,9 +98,9 @@ class FaultyDefinition : public model::Definition {
   param::Trace validation_trace() const override { return inner_->validation_trace(); }
   double flops_per_token() const override { return inner_->flops_per_token(); }
   model::Recomputed recomputed_per_token() const override { return inner_->recomputed_per_token(); }
-  std::vector<model::TensorCollective> tensor_collectives(const model::TensorRank& tensor,
-                                                          Index sequences,
-                                                          Dtype precision) const override {
+  std::vector<model::ModelCollective> tensor_collectives(const model::TensorRank& tensor,
+                                                         Index sequences,
+                                                         Dtype precision) const override {
     return inner_->tensor_collectives(tensor, sequences, precision);
   }
   model::Benchmark benchmark(Index most_width, Index sequence) const override {

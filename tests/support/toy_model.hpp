@@ -209,8 +209,8 @@ class ToyDefinition : public model::Definition {
     return 6 * static_cast<double>(s_.width) * static_cast<double>(s_.vocab);
   }
   model::Recomputed recomputed_per_token() const override { return {}; }
-  std::vector<model::TensorCollective> tensor_collectives(const model::TensorRank&, Index,
-                                                          Dtype) const override {
+  std::vector<model::ModelCollective> tensor_collectives(const model::TensorRank&, Index,
+                                                         Dtype) const override {
     return {};
   }
   model::Benchmark benchmark(Index, Index sequence) const override {

@@ -96,7 +96,8 @@ void set_offload_if_needed(deck::Config& config) {
 }
 
 Ranks::Ranks(const deck::Config& config, const grid::Group& group)
-    : grid(copy_of(group), 0, config.grid.tensor, config.placement.node_of_rank),
+    : grid(copy_of(group), 0, config.grid.tensor, config.placement.node_of_rank,
+           config.grid.sequence),
       machinery(config, 1, grid) {}
 
 Training::Training(const deck::Config& deck, const grid::Group& group, deck::GemmBackend backend,

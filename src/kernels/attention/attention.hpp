@@ -89,7 +89,7 @@ class AttentionBackend {
 /// The attention of one model.
 template <class T>
 struct ChosenAttention {
-  std::unique_ptr<AttentionBackend<T>> backend;  // null on measuring arenas
+  std::shared_ptr<AttentionBackend<T>> backend;  // null on measuring arenas
   std::string arithmetic;  // what the bits depend on; empty in builds with one back end
   std::string refusal;  // why an earlier back end of the table is not used; empty if the first is
 };

@@ -42,10 +42,10 @@ class ZeroSamples : public data::BatchSource {
 
 TEST(BatchBuffers, AreFilledAgainOnceTheDeviceHasThem) {
   memory::Arenas measuring;
-  engine::Batches(measuring, 2, 1, 3);
+  engine::Batches(measuring, {.batch = 2, .sequence = 1, .vocab = 3});
   memory::Ledger ledger;
   memory::Arenas arenas(measuring, ledger);
-  engine::Batches batches(arenas, 2, 1, 3);
+  engine::Batches batches(arenas, {.batch = 2, .sequence = 1, .vocab = 3});
   tool_before = tools::get_callbacks();
   tools::set_begin_deep_copy_callback(&note_copy_from);
   note_event_calls([](EventCall call, const void* event) {

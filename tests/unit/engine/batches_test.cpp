@@ -17,11 +17,12 @@ TEST(Batches, HoldTheSamplersTokensGroupedInTheOrderOfTheBatch) {
   const data::Dataset dataset = data::open_dataset(config.data, 13, 101, config.train.seed);
   for (const Index batch : {1, 3, 8}) {
     const Index rows = batch * 13;
+    const engine::TokensShape shape{.batch = batch, .sequence = 13, .vocab = 101};
     memory::Arenas measuring;
-    engine::Batches(measuring, batch, 13, 101);
+    engine::Batches(measuring, shape);
     memory::Ledger ledger;
     memory::Arenas arenas(measuring, ledger);
-    engine::Batches batches(arenas, batch, 13, 101);
+    engine::Batches batches(arenas, shape);
     for (const Index first : {0, 5}) {
       const model::Batch loaded = batches.load({}, *dataset.training, first);
       const auto loaded_inputs = from_device(loaded.inputs),
@@ -34,13 +35,14 @@ TEST(Batches, HoldTheSamplersTokensGroupedInTheOrderOfTheBatch) {
         EXPECT_EQ(loaded_targets[i], targets[i]);
         expected[inputs[i]].push_back(i);
       }
-      const auto order = from_device(loaded.groups.order), begin = from_device(loaded.groups.begin);
-      const auto token = from_device(loaded.groups.token);
+      const auto order = from_device(loaded.groups[0].order),
+                 begin = from_device(loaded.groups[0].begin);
+      const auto token = from_device(loaded.groups[0].token);
       std::map<Token, std::vector<Index>> groups;
-      for (Index g = 0; g < loaded.groups.distinct; ++g) {
+      for (Index g = 0; g < loaded.groups[0].distinct; ++g) {
         for (Index i = begin[g]; i < begin[g + 1]; ++i) groups[token[g]].push_back(order[i]);
       }
-      EXPECT_EQ(loaded.groups.distinct, static_cast<Index>(expected.size()));
+      EXPECT_EQ(loaded.groups[0].distinct, static_cast<Index>(expected.size()));
       EXPECT_EQ(groups, expected);
     }
   }
@@ -56,7 +58,7 @@ TEST(Batches, HoldDocumentsIfThereIsRoom) {
   const auto rows = static_cast<std::size_t>(3 * 13);
   const auto measured = [&](bool documents) {
     memory::Arenas measuring;
-    engine::Batches(measuring, 3, 13, 101, documents);
+    engine::Batches(measuring, {.batch = 3, .sequence = 13, .vocab = 101, .documents = documents});
     return measuring;
   };
   memory::Arenas measuring = measured(true);
@@ -64,7 +66,7 @@ TEST(Batches, HoldDocumentsIfThereIsRoom) {
   EXPECT_EQ(measuring.bytes()[io] - measured(false).bytes()[io], 2 * round_up(3 * 13 * 4, 64));
   memory::Ledger ledger;
   memory::Arenas arenas(measuring, ledger);
-  engine::Batches batches(arenas, 3, 13, 101, true);
+  engine::Batches batches(arenas, {.batch = 3, .sequence = 13, .vocab = 101, .documents = true});
   const model::Batch loaded = batches.load({}, *dataset.training, 1);
   std::vector<std::int32_t> begin(rows), end(rows);
   std::vector<Token> inputs(rows), targets(rows);

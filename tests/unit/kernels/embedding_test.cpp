@@ -131,7 +131,7 @@ void check_backward(Index rows, Index sequence, Index width, Accumulate mode,
   const DeviceDocuments documents(rows_of_documents);
   embedding_backward<T>(
       Execution(), {order.vector(), begin.vector(), token.vector(), groups.distinct},
-      gradient.matrix(rows, width), sequence, documents.view(), first_token,
+      gradient.matrix(rows, width), {0, sequence}, documents.view(), first_token,
       token_gradient.matrix(held, width), mode, position_gradient.matrix(sequence, width));
   std::vector<Bounded> by_token, by_position;
   for (Index v = 0; v < held; ++v) {
@@ -190,7 +190,7 @@ void check_lookup(Index rows, Index width, const std::string& name, Index vocab 
   }
   const Index before = rows / 2;  // rows on another rank
   const Guarded<T> x(std::vector<T>(sum.begin() + before * width, sum.end()));
-  add_positions<T>(Execution(), positions.matrix(sequence, width), sequence, {}, before,
+  add_positions<T>(Execution(), positions.matrix(sequence, width), {before, sequence}, {},
                    x.matrix(rows - before, width));
   const auto all = expected.host();
   EXPECT_TRUE(tests::same_bits(x.host(), {all.begin() + before * width, all.end()})) << name;
@@ -211,8 +211,8 @@ void check_added_positions(Index rows, Index sequence, Index width,
   const Guarded<T> x(after * width);
   const Vector<const Token> later(ids.data() + before, static_cast<std::size_t>(after));
   embedding_lookup<T>(Execution(), later, wte.matrix(table_rows, width), 0, x.matrix(after, width));
-  add_positions<T>(Execution(), positions.matrix(sequence, width), sequence, documents.view(),
-                   before, x.matrix(after, width));
+  add_positions<T>(Execution(), positions.matrix(sequence, width), {before, sequence},
+                   documents.view(), x.matrix(after, width));
   const std::vector<T> expected = all.host();
   EXPECT_TRUE(tests::same_bits(x.host(), {expected.begin() + before * width, expected.end()}));
 }

@@ -187,8 +187,8 @@ TEST(ThreadCount, EmbeddingDoesNotDependOnIt) {
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> dwte(std::vector<float>(5 * width)), dwpe(sequence * width);
     embedding_backward<float>(exec, {orders.vector(), begins.vector(), tokens.vector(), 2},
-                              dx.matrix(row_count, width), sequence, {}, 0, dwte.matrix(5, width),
-                              Accumulate::no, dwpe.matrix(sequence, width));
+                              dx.matrix(row_count, width), {0, sequence}, {}, 0,
+                              dwte.matrix(5, width), Accumulate::no, dwpe.matrix(sequence, width));
     return joined({&dwte, &dwpe});
   });
 }

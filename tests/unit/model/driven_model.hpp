@@ -148,7 +148,7 @@ class DrivenModel {
         : parameters(arenas, memory::Category::parameters, layout, zero::Placement::replicated),
           gradients(arenas, memory::Category::gradients, layout, zero::Placement::replicated),
           model(arenas, m, recompute, {shape, gemm}, train),
-          batches(arenas, shape.batch, m.sequence, m.vocab),
+          batches(arenas, {.batch = shape.batch, .sequence = m.sequence, .vocab = m.vocab}),
           sequence(m.sequence),
           loss(arenas.take<double>(memory::Category::io, 1)) {}
   };

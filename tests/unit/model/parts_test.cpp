@@ -108,8 +108,9 @@ class Block {
   std::vector<float> backward(tensor::Accumulate accumulate) {
     forward();
     dx_.set(weights_);
+    float* const units[] = {gradient.data()};
     model::block_backward<float>(parts_.context, read_only(), {}, input(), *parts_.saved,
-                                 accumulate, model::BlockParams<float>(shape(), gradient.data()),
+                                 accumulate, {shape(), units, 0},
                                  dx_.matrix(parts_rows, shape().hidden));
     Kokkos::fence("kzero::tests::gradients_ready");
     return dx_.host();

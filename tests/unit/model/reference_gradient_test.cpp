@@ -92,7 +92,7 @@ struct Forward {
   Forward(memory::Arenas& a, tensor::Gemm* gemm, const deck::Model& model, Index batch)
       : context(a, gemm, model, {batch, 1}),
         head(a, context.shape, batch),
-        batches(a, batch, model.sequence, model.vocab) {
+        batches(a, {.batch = batch, .sequence = model.sequence, .vocab = model.vocab}) {
     const model::TransformerShape& s = context.shape;
     for (Index i = 0; i < s.layers; ++i) saved.push_back({{a, s, batch}, {a, s, batch}});
     const Index rows = batch * s.sequence;
@@ -138,7 +138,7 @@ TEST(ReferenceLogits, AndLossesOfEveryTokenAgreeWithFloat64) {
     kernels::embedding_lookup<float>({}, tokens.inputs, rows_of(embedding, s.vocab), 0, f.x);
     if (s.positions == model::PositionKind::learned) {
       const auto positions = rows_of(embedding + s.vocab * s.hidden, s.sequence);
-      kernels::add_positions<float>({}, positions, s.sequence, {}, 0, f.x);
+      kernels::add_positions<float>({}, positions, {0, s.sequence}, {}, f.x);
     }
     for (Index i = 0; i < s.layers; ++i) {
       model::block_forward<float>(f.context,

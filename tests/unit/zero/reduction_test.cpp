@@ -83,9 +83,9 @@ struct Case {
                        {node_open.data(), node_open.data() + wide, wide}};
       if (result == Result::all_reduced) sums.out = unit.data() + group.rank() * shard;
       ReductionStream stream;
-      zero::Reduction<T> reduction(exec, stream, *comm, bucket, layout, unit.data(), sums,
-                                   is_last ? result : Result::reduce_scattered, Order::ranks, plan,
-                                   round);
+      zero::Reduction<T> reduction(
+          exec, stream, *comm, bucket, layout, {unit.data(), 0, unit.data()}, sums,
+          is_last ? result : Result::reduce_scattered, Order::ranks, plan, round);
       comm->wait(exec, reduction.finish());
       exec.fence();
     }

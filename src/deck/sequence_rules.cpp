@@ -1,0 +1,112 @@
+#include "deck/sequence_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+class SequenceRules {
+ public:
+  explicit SequenceRules(Config& config) : config_(config) {}
+
+  std::vector<Violation> apply() {
+    resolve();
+    check_ranks();
+    check_chunks();
+    check_heads();
+    check_settings();
+    return std::move(violations_);
+  }
+
+ private:
+  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
+    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
+  }
+
+  void resolve() {
+    Train& train = config_.train;
+    if (train.sequence_chunks == 0) train.sequence_chunks = config_.grid.sequence;
+    if (train.sequence_chunks == config_.grid.sequence) chunks_key_ = "grid.sequence";
+    if (train.micro_batch == 0 && train.sequence_chunks > 1) train.micro_batch = 1;
+  }
+
+  void check_ranks() {
+    const Grid& grid = config_.grid;
+    refuse_if(grid.data > 0 && grid.data % grid.sequence != 0, {"grid.sequence", "grid.data"},
+              fmt::format("grid.sequence must divide the {} data-parallel ranks, found {}",
+                          grid.data, grid.sequence));
+  }
+
+  void check_chunks() {
+    const Train& train = config_.train;
+    const Index chunks = train.sequence_chunks, ranks = config_.grid.sequence;
+    refuse_if(chunks % ranks != 0, {"train.sequence_chunks", "grid.sequence"},
+              fmt::format("train.sequence_chunks must be a multiple of grid.sequence = {}, found "
+                          "{}",
+                          ranks, chunks));
+    const Index tokens = config_.model.sequence;
+    refuse_if(
+        tokens % chunks != 0, {chunks_key_, "model.sequence"},
+        fmt::format("{} must divide model.sequence = {}, found {}", chunks_key_, tokens, chunks));
+    refuse_if(chunks > 1 && train.micro_batch != 1, {"train.micro_batch", chunks_key_},
+              fmt::format("{} = {} needs train.micro_batch = 1, found {}", chunks_key_, chunks,
+                          train.micro_batch));
+  }
+
+  /// Attention computes complete heads. Sequence ranks therefore divide those of a tensor rank.
+  void check_heads() {
+    const Model& model = config_.model;
+    const Index ranks = config_.grid.sequence, tensor = config_.grid.tensor;
+    const auto divides = [&](Index heads, const std::string& key) {
+      const Index own = std::max<Index>(1, heads / tensor);
+      refuse_if(own % ranks != 0, {"grid.sequence", key},
+                fmt::format("grid.sequence must divide the {} heads of a tensor rank ({} = {}), "
+                            "found {}",
+                            own, key, heads, ranks));
+    };
+    divides(model.heads, "model.heads");
+    if (model.kv_heads > 0) divides(model.kv_heads, "model.kv_heads");
+  }
+
+  /// With several chunks a rank, each has gradients that no other key may combine first.
+  void check_settings() {
+    const Index chunks = config_.train.sequence_chunks, ranks = config_.grid.sequence;
+    const bool has_several = chunks > ranks;
+    refuse_if(
+        chunks > 1 && config_.run.verify_every > 0, {"run.verify_every", chunks_key_},
+        fmt::format("run.verify_every compares ranks that compute whole sequences; it must be "
+                    "0 with {} = {}, found {}",
+                    chunks_key_, chunks, config_.run.verify_every));
+    const auto needs_one = [&](bool is_broken, const std::string& key, const std::string& value) {
+      refuse_if(has_several && is_broken, {key, "train.sequence_chunks", "grid.sequence"},
+                fmt::format("{} = {} needs one chunk a rank, but train.sequence_chunks is {} and "
+                            "grid.sequence {}",
+                            key, value, chunks, ranks));
+    };
+    needs_one(config_.zero.accumulate == Accumulate::local, "zero.accumulate", "\"local\"");
+    needs_one(config_.zero.reduction == ReductionOrder::library, "zero.reduction", "\"library\"");
+    needs_one(config_.recompute.partition && config_.grid.tensor > 1, "recompute.partition",
+              "true");
+    needs_one(config_.model.sequence_parallel && config_.grid.tensor > 1, "model.sequence_parallel",
+              "true");
+  }
+
+  Config& config_;
+  std::string chunks_key_ =
+      "train.sequence_chunks";  // the key that decides on the number of chunks
+  std::vector<Violation> violations_;
+};
+
+}  // namespace
+
+std::vector<Violation> apply_sequence_rules(Config& config) {
+  return SequenceRules(config).apply();
+}
+
+}  // namespace kzero::deck

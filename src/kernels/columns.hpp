@@ -1,0 +1,38 @@
+// Divides the columns of a matrix into parts, each contiguous in memory, and joins them again: what
+// an exchange of rows for columns between ranks sends and receives.
+#pragma once
+
+#include "kernels/row.hpp"
+
+namespace kzero::kernels {
+
+/// Columns of rows [n, width]: row i begins at data + i * stride.
+template <class T>
+struct Columns {
+  T* data = nullptr;
+  Index stride = 0;
+  Index width = 0;
+};
+
+/// Up to three matrices with the same rows, side by side. All widths are multiples of the number of
+/// parts.
+template <class T>
+struct SideBySide {
+  Columns<T> matrix[3];
+  Index rows = 0;
+
+  KOKKOS_INLINE_FUNCTION Index width() const {
+    return matrix[0].width + matrix[1].width + matrix[2].width;
+  }
+};
+
+/// Writes parts [parts, n, width / parts]: in part p, each row has the p-th part of the columns of
+/// each matrix, one matrix after another.
+template <class T>
+void split_columns(const Execution& exec, const SideBySide<const T>& from, Index parts, T* to);
+
+/// The inverse of split_columns.
+template <class T>
+void join_columns(const Execution& exec, const T* from, Index parts, const SideBySide<T>& to);
+
+}  // namespace kzero::kernels
