@@ -21,7 +21,7 @@ enum class Accumulate { automatic, local, reduced };
 enum class Offload { none, host };
 enum class Overlap { automatic, off, on };
 enum class ReductionOrder { ranks, library };
-enum class RecomputeMode { none, layernorm_gelu, full };
+enum class RecomputeMode { none, layernorm_gelu, feed_forward, full };
 enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
@@ -44,6 +44,7 @@ struct Choice {
 inline constexpr Choice<RecomputeMode> recompute_modes[] = {
     {"none", RecomputeMode::none},
     {"layernorm_gelu", RecomputeMode::layernorm_gelu},
+    {"feed_forward", RecomputeMode::feed_forward},
     {"full", RecomputeMode::full}};
 inline constexpr Choice<GemmBackend> gemm_backends[] = {{"auto", GemmBackend::automatic},
                                                         {"onednn", GemmBackend::onednn},
@@ -178,6 +179,7 @@ struct Train {
   Index micro_batch = 0;      // sequences a rank computes at once; 0: global_batch / data ranks
   Index sum_blocks = 4;       // blocks of micro-batches whose gradients are added first
   Index sequence_chunks = 0;  // parts of a sequence with their own gradients; 0: grid.sequence
+  Index tile_rows = 0;        // of a tile, in which the feed-forward part runs; 0: a whole chunk
   Dtype precision = Dtype::fp32;
   double z_loss = 0;  // factor on log(Z)^2 of each target in the gradient's loss
   std::uint64_t seed = 1;

@@ -87,7 +87,8 @@ void add_recompute(std::vector<Key>& table) {
   constexpr auto t = &Config::recompute;
   table.push_back(choice("recompute.mode", t, &Recompute::mode, recompute_modes,
                          "What the backward pass recomputes. \"layernorm_gelu\": outputs of "
-                         "LayerNorm and GELU; \"full\": a block, from its input."));
+                         "LayerNorm and GELU; \"feed_forward\": also the first product of the "
+                         "feed-forward part; \"full\": a block, from its input."));
   table.push_back(boolean("recompute.partition", t, &Recompute::partition,
                           "With recompute.mode = \"full\": each tensor rank keeps only its part of "
                           "a block's input (P_a)."));
@@ -117,6 +118,12 @@ void add_train(std::vector<Key>& table) {
       "which are added like those of micro-batches. A multiple of grid.sequence that divides "
       "model.sequence; 0: grid.sequence. More than 1 needs train.micro_batch = 1. Bits depend on "
       "the number."));
+  table.push_back(integer("train.tile_rows", t, &Train::tile_rows, from(0, most), "tokens",
+                          "Rows of a tile. The feed-forward part runs tile after tile, and its "
+                          "weight gradients add up in "
+                          "fp32. With recompute.mode = \"feed_forward\" or \"full\", its wide "
+                          "activations exist for one "
+                          "tile only. 0: all rows at once. Bits depend on the number."));
   table.push_back(choice("train.precision", t, &Train::precision,
                          {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}},
                          "Storage of weights, activations and gradients; master weights and "

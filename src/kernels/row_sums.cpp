@@ -119,8 +119,8 @@ void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
   }
 }
 
-template <class T>
-void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<T> out,
+template <class T, class Out>
+void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<Out> out,
               Matrix<float> partial) {
   const Index rows = x.extent(0), width = x.extent(1);
   const Index group = ceil_div(rows, row_groups);
@@ -132,7 +132,7 @@ void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, V
         team_sum_rows(team, x.data() + first * width, count, width,
                       &partial(team.league_rank(), 0));
       });
-  sum_groups<T>(exec, partial, 0, accumulate, out);
+  sum_groups<Out>(exec, partial, 0, accumulate, out);
 }
 
 #define KZERO_INSTANTIATE(T)                                                            \
@@ -141,6 +141,13 @@ void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, V
   template void sum_rows<T>(const Execution&, Matrix<const T>, Accumulate, Vector<T>,   \
                             Matrix<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+#define KZERO_INSTANTIATE(T)                                                              \
+  template void sum_rows<T>(const Execution&, Matrix<const T>, Accumulate, Vector<float>, \
+                            Matrix<float>);
+KZERO_INSTANTIATE(bf16)
+KZERO_INSTANTIATE(fp16)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

@@ -20,9 +20,9 @@ void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
                 Accumulate accumulate, Vector<T> out);
 
 /// Computes out[j] (=|+=) sum over rows of x(i, j): the gradient of a bias. x [N,D], out [D],
-/// partial [row_groups, D].
-template <class T>
-void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<T> out,
+/// partial [row_groups, D]. Out is T or float.
+template <class T, class Out>
+void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<Out> out,
               Matrix<float> partial);
 
 }  // namespace kzero::kernels

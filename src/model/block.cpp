@@ -1,9 +1,8 @@
 #include "model/block.hpp"
 
-#include "kernels/gelu.hpp"
-#include "kernels/swiglu.hpp"
 #include "model/adapters.hpp"
 #include "model/block_attention.hpp"
+#include "model/feed_forward.hpp"
 
 namespace kzero::model {
 
@@ -12,27 +11,6 @@ namespace {
 template <class T>
 Matrix<T> take(memory::Arenas& arenas, Index rows, Index columns) {
   return Matrix<T>(arenas.take<T>(memory::Category::activations, rows * columns), rows, columns);
-}
-
-template <class T>
-void activate(const Context<T>& c, const BlockActivations<T>& saved) {
-  if (c.shape.activation == ActivationKind::swiglu) {
-    kernels::swiglu_forward<T>(*c.exec, saved.hidden, saved.activated);
-  } else {
-    kernels::gelu_forward<T>(*c.exec, saved.hidden, saved.activated);
-  }
-}
-
-/// Computes y = addend + x W + b, the end of each half of a block, with dropout of x W + b.
-template <class T>
-void add_half(const Context<T>& c, Site site, const BlockParams<const T>& p, Matrix<const T> x,
-              const kernels::Dropout& dropout, Matrix<const T> addend, Matrix<T> y) {
-  if (!dropout.is_on()) {
-    adapted_row_parallel_forward<T>(c, site, p, x, addend.data(), y);
-    return;
-  }
-  adapted_row_parallel_forward<T>(c, site, p, x, nullptr, y);
-  kernels::add_dropped<T>(*c.exec, dropout, c.stream_in_sequence(), addend, y);
 }
 
 /// Returns all rows of the gradient of x W + b in add_half, from that of its sum, dx [n,D]. With
@@ -49,75 +27,18 @@ Matrix<const T> half_gradient(const Context<T>& c, const kernels::Dropout& dropo
 template <class T>
 void fill_attention(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
                     Matrix<const T> x, const BlockActivations<T>& saved) {
-  for_each_chunk(c, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index) {
     const BlockActivations<T> own = activations_of(saved, rows);
     norm_forward<T>(chunk, p.norm1, rows.of(x), own.norm1, own.statistics1);
   });
   attention_half_forward<T>(c, p, batch, saved);
 }
 
-/// Runs forward from attention on, for a chunk, except for the final GEMM, the only one whose
-/// result backward does not read.
+/// Computes the middle of a chunk: what attention's half adds to the block's input.
 template <class T>
-void fill_feed_forward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
-                       Matrix<const T> x, const BlockActivations<T>& saved) {
+void fill_middle(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
+                 Matrix<const T> x, const BlockActivations<T>& saved) {
   add_half<T>(c, Site::projection, p, saved.attention, batch.dropout.attention, x, saved.middle);
-  norm_forward<T>(c, p.norm2, saved.middle, saved.norm2, saved.statistics2);
-  const Matrix<const T> normal = c.all_rows(saved.norm2);
-  linear_forward<T>(c, normal, p.up, saved.hidden);
-  adapters_forward<T>(c, Site::up, p.adapters, normal, saved.hidden);
-  activate(c, saved);
-}
-
-/// Computes the gradients of saved.hidden [N,f or 2f], of its bias, if any, and of the adapters of
-/// the second layer from the gradient of the feed-forward layer's output.
-template <class T>
-void activate_backward(const Context<T>& c, const BlockParams<const T>& p,
-                       const BlockActivations<T>& saved, Matrix<const T> dout, Matrix<T> dhidden,
-                       tensor::Accumulate accumulate, const BlockParams<T>& g) {
-  const bool is_swiglu = c.shape.activation == ActivationKind::swiglu;
-  const bool has_adapters = c.shape.adapters.has(Site::down);
-  if (!is_swiglu && !has_adapters) {
-    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, accumulate, g.up.bias);
-    return;
-  }
-  linear_backward_input<T>(c, dout, p.down, dhidden);  // with SwiGLU, the first f of 2f columns
-  adapters_backward<T>(c, Site::down, {saved.activated, dout, p.adapters, g.adapters, accumulate},
-                       dhidden);
-  if (is_swiglu) {
-    kernels::swiglu_backward<T>(*c.exec, saved.hidden, dhidden);
-  } else {
-    kernels::gelu_backward<T>(*c.exec, saved.hidden, dhidden);
-  }
-  if (g.up.bias.size() > 0)
-    kernels::sum_rows<T>(*c.exec, dhidden, accumulate, g.up.bias, c.partial);
-}
-
-/// Runs backward from the block's output to the output of its first norm_2. Returns false if it
-/// ends there, because nothing below trains.
-template <class T>
-bool feed_forward_backward(const Context<T>& c, const BlockParams<const T>& p,
-                           const BlockActivations<T>& saved, tensor::Accumulate accumulate,
-                           const BlockParams<T>& g, Matrix<const T> dout, bool needs_input) {
-  const Adapters& adapters = c.shape.adapters;
-  if (!needs_input && adapters.first() == Site::down) {
-    adapters_backward<T>(c, Site::down, {saved.activated, dout, p.adapters, g.adapters, accumulate},
-                         {});
-    return false;
-  }
-  const Matrix<T> dhidden = c.qkv_or_ffn_grad_view(c.shape.hidden_columns());
-  linear_backward_weight<T>(c, saved.activated, dout, accumulate, g.down);
-  activate_backward<T>(c, p, saved, dout, dhidden, accumulate, g);
-  const bool ends = !needs_input && adapters.first() == Site::up;
-  const bool has_adapters = adapters.has(Site::up);
-  Matrix<const T> x;
-  if (!c.shape.is_frozen() || has_adapters) x = c.all_rows(saved.norm2);
-  linear_backward_weight<T>(c, x, dhidden, accumulate, {g.up.weight, {}});
-  if (!ends) linear_backward_input<T>(c, dhidden, p.up, c.hidden_grad);
-  if (has_adapters)
-    adapters_backward<T>(c, Site::up, {x, dhidden, p.adapters, g.adapters, accumulate},
-                         ends ? Matrix<T>() : c.hidden_grad);
-  return !ends;
 }
 
 /// Runs backward from a chunk's output to attention. c.hidden_grad's memory holds the gradient of
@@ -154,7 +75,6 @@ SavedActivations<T>::SavedActivations(memory::Arenas& arenas, const TransformerS
   if (!s.shares_sequences() || s.qk_norm) qkv = take<T>(arenas, n, s.own.qkv_width());
   attention = take<T>(arenas, n, s.own.width);
   middle = take<T>(arenas, s.stream_rows(n), s.hidden);
-  hidden = take<T>(arenas, n, s.hidden_columns());
   if (s.shares_sequences()) {
     heads_qkv = take<T>(arenas, batch * s.sequence, s.own.qkv_width() / ranks);
     heads_attention = take<T>(arenas, batch * s.sequence, s.own.width / ranks);
@@ -163,12 +83,18 @@ SavedActivations<T>::SavedActivations(memory::Arenas& arenas, const TransformerS
 }
 
 template <class T>
+HiddenActivations<T>::HiddenActivations(memory::Arenas& arenas, const TransformerShape& s,
+                                        Index rows)
+    : hidden(take<T>(arenas, rows, s.hidden_columns())) {}
+
+template <class T>
 RecomputableActivations<T>::RecomputableActivations(memory::Arenas& arenas,
-                                                    const TransformerShape& s, Index batch) {
+                                                    const TransformerShape& s, Index batch,
+                                                    Index tile_rows) {
   const Index all = batch * s.own_sequence(), n = s.stream_rows(all);
   norm1 = take<T>(arenas, n, s.hidden);
-  norm2 = take<T>(arenas, n, s.hidden);
-  activated = take<T>(arenas, all, s.own.feed_forward);
+  norm2 = take<T>(arenas, tile_rows > 0 ? tile_rows : n, s.hidden);
+  activated = take<T>(arenas, tile_rows > 0 ? tile_rows : all, s.own.feed_forward);
   if (s.qk_norm && !s.shares_sequences())
     rotated = take<T>(arenas, all, s.own.width + s.own.kv_width);
   statistics1 = {arenas, s, n};
@@ -176,11 +102,16 @@ RecomputableActivations<T>::RecomputableActivations(memory::Arenas& arenas,
 }
 
 template <class T>
-BlockActivations<T> activations_of(const BlockActivations<T>& all, const ChunkRows& rows) {
+BlockActivations<T> activations_of(const BlockActivations<T>& all, const PartRows& rows) {
   BlockActivations<T> own = all;
-  for (Matrix<T>* part : {&own.qkv, &own.attention, &own.middle, &own.hidden, &own.norm1,
-                          &own.norm2, &own.activated, &own.rotated})
+  for (Matrix<T>* part : {&own.qkv, &own.attention, &own.middle, &own.norm1, &own.rotated})
     *part = rows.of(*part);
+  const PartRows of_tile{all.has_one_tile ? 0 : rows.first, rows.count, rows.is_all};
+  // A chunk keeps the memory of its tiles.
+  const bool is_chunk = all.has_one_tile && rows.count > static_cast<Index>(all.hidden.extent(0));
+  for (Matrix<T>* part : {&own.norm2, &own.hidden, &own.activated}) {
+    if (!is_chunk) *part = of_tile.of(*part);
+  }
   for (NormStatistics* part : {&own.statistics1, &own.statistics2})
     *part = {rows.of(part->mean), rows.of(part->rstd)};
   return own;
@@ -190,11 +121,10 @@ template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
                    Matrix<const T> x, const BlockActivations<T>& saved, Matrix<T> out) {
   fill_attention(c, p, batch, x, saved);
-  for_each_chunk(c, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index) {
     const BlockActivations<T> own = activations_of(saved, rows);
-    fill_feed_forward<T>(chunk, p, batch, rows.of(x), own);
-    add_half<T>(chunk, Site::down, p, own.activated, batch.dropout.feed_forward, own.middle,
-                rows.of(out));
+    fill_middle<T>(chunk, p, batch, rows.of(x), own);
+    feed_forward<T>(chunk, p, batch, own, rows.of(out));
   });
 }
 
@@ -202,6 +132,12 @@ void block_forward(const Context<T>& c, const BlockParams<const T>& p, const Blo
 template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
                      const BlockBatch& batch, Matrix<const T> x, const BlockActivations<T>& saved) {
+  const auto fill_feed_forwards = [&] {
+    if (saved.has_one_tile) return;  // backward computes each tile again
+    for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index) {
+      fill_feed_forward<T>(chunk, p, activations_of(saved, rows));
+    });
+  };
   switch (mode) {
     case deck::RecomputeMode::none:
       return;
@@ -211,11 +147,17 @@ void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockP
       norm_forward<T>(c, p.norm2, saved.middle, saved.norm2, saved.statistics2);
       activate(c, saved);
       return;
+    case deck::RecomputeMode::feed_forward:
+      norm_forward<T>(c, p.norm1, x, saved.norm1, saved.statistics1);
+      restore_rotated<T>(c, p, batch.documents, saved);
+      fill_feed_forwards();
+      return;
     case deck::RecomputeMode::full:
       fill_attention(c, p, batch, x, saved);
-      for_each_chunk(c, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
-        fill_feed_forward<T>(chunk, p, batch, rows.of(x), activations_of(saved, rows));
+      for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index) {
+        fill_middle<T>(chunk, p, batch, rows.of(x), activations_of(saved, rows));
       });
+      fill_feed_forwards();
       return;
   }
 }
@@ -227,13 +169,13 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, const Bl
                     bool needs_input) {
   const Matrix<T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   bool goes_on = true;
-  for_each_chunk(c, [&](const Context<T>& chunk, const ChunkRows& rows, Index number) {
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index number) {
     goes_on = backward_to_attention<T>(chunk, p, batch, activations_of(saved, rows), accumulate,
                                        g.of(number), rows.of(dx), rows.of(dattention), needs_input);
   });
   if (!goes_on) return;
   attention_backward<T>(c, batch, saved, dattention);
-  for_each_chunk(c, [&](const Context<T>& chunk, const ChunkRows& rows, Index number) {
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index number) {
     const BlockActivations<T> own = activations_of(saved, rows);
     const BlockParams<T> gradients = g.of(number);
     projections_backward<T>(chunk, p, batch, own, rows.of(c.qkv_grad()), accumulate, gradients,
@@ -246,8 +188,9 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, const Bl
 
 #define KZERO_INSTANTIATE(T)                                                                      \
   template struct SavedActivations<T>;                                                            \
+  template struct HiddenActivations<T>;                                                           \
   template struct RecomputableActivations<T>;                                                     \
-  template BlockActivations<T> activations_of<T>(const BlockActivations<T>&, const ChunkRows&);   \
+  template BlockActivations<T> activations_of<T>(const BlockActivations<T>&, const PartRows&);    \
   template void block_forward<T>(const Context<T>&, const BlockParams<const T>&,                  \
                                  const BlockBatch&, Matrix<const T>, const BlockActivations<T>&,  \
                                  Matrix<T>);                                                      \

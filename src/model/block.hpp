@@ -13,40 +13,57 @@
 
 namespace kzero::model {
 
-/// The activations that are always saved: the results of GEMMs and of attention. This tensor rank
-/// has H heads, d columns of q, e columns each of k and v, f feed-forward columns (2 f with SwiGLU)
-/// and n local rows of the residual stream. The total is 9 N D elements on a single rank with
-/// GPT-2's F = 4 D. Rotary positions rotate qkv in place, except after q and k norms, whose
-/// backward needs their input. With s sequence ranks, attention's operands and result of this
+/// The results of GEMMs and of attention up to the block's middle. This tensor rank has H heads, d
+/// columns of q, e columns each of k and v, f feed-forward columns (2 f with SwiGLU) and n local
+/// rows of the residual stream. Rotary positions rotate qkv in place, except after q and k norms,
+/// whose backward needs their input. With s sequence ranks, attention's operands and result of this
 /// rank's heads are kept instead of qkv, which is kept for the backward of q and k norms only.
 template <class T>
 struct SavedActivations {
-  Matrix<T> qkv, attention, middle, hidden;  // [N,d+2e] [N,d] [n,D] [N,f or 2f]
-  Matrix<T> heads_qkv, heads_attention;      // [B*T,(d+2e)/s] [B*T,d/s], or empty
-  Matrix<float> log_sum;                     // [B*H/s,T]
+  Matrix<T> qkv, attention, middle;      // [N,d+2e] [N,d] [n,D]
+  Matrix<T> heads_qkv, heads_attention;  // [B*T,(d+2e)/s] [B*T,d/s], or empty
+  Matrix<float> log_sum;                 // [B*H/s,T]
 
   SavedActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
 };
 
+/// The result of the feed-forward part's first GEMM, of M rows: all, or those of one tile.
+template <class T>
+struct HiddenActivations {
+  Matrix<T> hidden;  // [M,f or 2f]
+
+  HiddenActivations(memory::Arenas& arenas, const TransformerShape& shape, Index rows);
+};
+
 /// The activations that elementwise and row kernels recompute from a block's input and GEMM
-/// results. The total is 6 N D elements on a single rank with GPT-2's F = 4 D.
+/// results.
 template <class T>
 struct RecomputableActivations {
-  Matrix<T> norm1, norm2, activated;  // [n,D] twice, [N,f]
+  Matrix<T> norm1, norm2, activated;  // [n,D] [n or M,D] [M,f]
   Matrix<T> rotated;  // [N,d+e]: q and k after their norms, unless they are in heads_qkv
   NormStatistics statistics1, statistics2;
 
-  RecomputableActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
+  /// `tile_rows` are the rows of hidden activations if they are those of one tile, otherwise 0.
+  RecomputableActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch,
+                          Index tile_rows);
 };
 
 /// The activations that forward saves for backward, except the block's input. Recomputed blocks
-/// share this memory.
+/// share this memory. The total is 15 N D elements on a single rank with GPT-2's F = 4 D.
 template <class T>
-struct BlockActivations : SavedActivations<T>, RecomputableActivations<T> {};
+struct BlockActivations : SavedActivations<T>, HiddenActivations<T>, RecomputableActivations<T> {
+  bool has_one_tile = false;  // norm2, hidden and activated are those of one tile
+};
 
-/// The activations of a chunk, except those of heads.
+/// The micro-batch of a block, in addition to its input.
+struct BlockBatch {
+  kernels::Documents documents{};
+  BlockDropout dropout{};
+};
+
+/// The activations of a chunk, or of a tile of a chunk, except those of heads.
 template <class T>
-BlockActivations<T> activations_of(const BlockActivations<T>& all, const ChunkRows& rows);
+BlockActivations<T> activations_of(const BlockActivations<T>& all, const PartRows& rows);
 
 /// The gradients of a block's parameters. Each chunk has its own.
 template <class T>
@@ -66,12 +83,6 @@ class BlockGradients {
   const TransformerShape& shape_;
   Units<T> units_;
   Index unit_;
-};
-
-/// The micro-batch of a block, in addition to its input.
-struct BlockBatch {
-  kernels::Documents documents{};
-  BlockDropout dropout{};
 };
 
 /// Computes out [n,D] from x [n,D] and fills `saved`. out may be x's memory.

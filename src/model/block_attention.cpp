@@ -128,7 +128,7 @@ template <class T>
 void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
                             const BlockBatch& batch, const BlockActivations<T>& saved) {
   const Matrix<T> qkv = qkv_rows(c, saved), rotated = rotated_rows(c, saved);
-  for_each_chunk(c, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index) {
     const Matrix<const T> x = chunk.all_rows(rows.of(saved.norm1));
     const Matrix<T> own = rows.of(qkv);
     linear_forward<T>(chunk, x, p.qkv, own);

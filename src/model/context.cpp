@@ -28,6 +28,12 @@ Index adapter_gradients(const TransformerShape& s) {
   return most;
 }
 
+/// The elements of the feed-forward layers that tiles add up: see Context::tile_sums.
+Index feed_forward_elements(const TransformerShape& s) {
+  const Index up = s.hidden * s.hidden_columns(), down = s.own.feed_forward * s.hidden;
+  return up + down + (s.biases ? s.hidden_columns() : 0);
+}
+
 /// The largest number of elements of gradients that a tensor group sums in one call.
 Index partial_gradients(const TransformerShape& s) {
   if (s.tensor.size == 1) return 0;
@@ -56,12 +62,15 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const auto take = [&]<class U>(U, Index count) {
     return arenas.take<U>(memory::Category::workspace, count);
   };
-  const Index columns = std::max(s.hidden_columns(), s.own.qkv_width());
   const Index chunk_rows = b.batch * s.chunk_rows();
+  const bool has_tiles = b.tile_rows > 0 && b.tile_rows < chunk_rows;
   chunk = logits_chunk(chunk_rows, s, dtype_of<T>);
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
-    qkv_or_ffn_grad = take(T{}, rows * columns);
+    const Index widest = feed_forward_rows(b, s) * s.hidden_columns();
+    qkv_or_ffn_grad = take(T{}, std::max(rows * s.own.qkv_width(), widest));
+    if (has_tiles && has_backward && dtype_of<T> != Dtype::fp32)
+      tile_sums = take(float{}, feed_forward_elements(s));
     attention =
         kernels::choose_attention<T>(arenas, attention_problem(model, b), b.attention, b.threads);
   };
@@ -103,14 +112,17 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   exec.emplace();
   gemm->use_workspace(products_scratch, products_bytes);
   if (s.positions == PositionKind::rotary) fill_rotary(model);
-  if (s.sequence_rank.own_chunks() > 1) divide();
+  if (s.sequence_rank.own_chunks() > 1) divide_into_chunks();
+  if (!has_tiles) return;
+  if (chunks.empty()) divide_into_tiles(b.tile_rows);
+  for (Context& part : chunks) part.divide_into_tiles(b.tile_rows);
 }
 
 /// Scratch memory that a chunk needs alone is the same for all. The gradient of attention's output
 /// [N,d] is kept in hidden_grad until the last chunk's is there, so that each chunk computes in the
 /// part behind.
 template <class T>
-void Context<T>::divide() {
+void Context<T>::divide_into_chunks() {
   const Index number = shape.sequence_rank.own_chunks(), count = rows / number;
   const Index capacity = std::max(shape.hidden, shape.own.width);
   const auto first_rows = [&](const Matrix<T>& x) {
@@ -126,6 +138,21 @@ void Context<T>::divide() {
     part.adapter_hidden = first_rows(adapter_hidden);
     part.adapter_grad = first_rows(adapter_grad);
     part.losses = Vector<float>(losses.data() + i * count, count);
+  }
+}
+
+/// Tiles compute one after another in the same memory. Only the gradient of the norm's output is
+/// that of all of them.
+template <class T>
+void Context<T>::divide_into_tiles(Index tile_rows) {
+  const Context whole = *this;
+  for (Index first = 0; first < rows; first += tile_rows) {
+    Context& tile = tiles.emplace_back(whole);
+    tile.first_row += first;
+    tile.rows = tile.stream_rows = std::min(tile_rows, rows - first);
+    if (hidden_grad.size() > 0)
+      tile.hidden_grad =
+          Matrix<T>(hidden_grad.data() + first * shape.hidden, tile.rows, shape.hidden);
   }
 }
 

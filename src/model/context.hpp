@@ -2,6 +2,7 @@
 // micro-batch and the scratch memory. Units run one after another and reuse the scratch memory.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -27,7 +28,8 @@ struct Context {
   SequenceGroup<T> sequence_group;
 
   // Scratch memory. The blocks' scratch and the head's scratch share memory. Blocks only:
-  T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)] of this rank: hidden_columns(), qkv_width()
+  // [N, 3D] or [rows of a tile or chunk, F] of this rank: qkv_width(), hidden_columns()
+  T* qkv_or_ffn_grad = nullptr;
   kernels::ChosenAttention<T> attention;
   // Head only:
   LogitsChunk chunk;        // rows of logits in memory at a time, their stride and columns
@@ -46,8 +48,14 @@ struct Context {
   Matrix<float> rotary;                    // [T, head width]: rotary_table, if positions are rotary
   Vector<float> losses;                    // [N]
 
-  /// The same for each chunk, with its rows. Empty if there is only one.
-  std::vector<Context> chunks;
+  // fp32 sums of the feed-forward layers' gradients over tiles, which 16-bit runs round once per
+  // chunk: of the up and down projections' weights and of the first one's bias. Null in fp32 and
+  // without tiles.
+  float* tile_sums = nullptr;
+
+  /// The same for each chunk, with its rows, and for each tile of a chunk. Empty if there is only
+  /// one.
+  std::vector<Context> chunks, tiles;
 
   /// Allocates the scratch memory, including the GEMM back end's, from the workspace category.
   /// Accepts measuring arenas without a GEMM library.
@@ -93,7 +101,8 @@ struct Context {
   void sum_partial_gradient(Index elements, tensor::Accumulate accumulate, T* gradient) const;
 
  private:
-  void divide();
+  void divide_into_chunks();
+  void divide_into_tiles(Index tile_rows);
   /// The problem for which attention is planned, with the strides of operands() in
   /// block_attention.cpp.
   kernels::AttentionProblem attention_problem(const deck::Model& model,
@@ -101,9 +110,15 @@ struct Context {
   void fill_rotary(const deck::Model& model);
 };
 
-/// Rows of a matrix, or elements of a vector, that belong to a chunk of a rank's rows. With one
-/// chunk: all of them, which are fewer than its rows with sequence parallelism.
-struct ChunkRows {
+/// The rows for which the feed-forward part computes at a time: of a tile, or of a chunk.
+inline Index feed_forward_rows(const BatchShape& batch, const TransformerShape& shape) {
+  const Index chunk = batch.batch * shape.chunk_rows();
+  return batch.tile_rows > 0 ? std::min(batch.tile_rows, chunk) : chunk;
+}
+
+/// Rows of a matrix, or elements of a vector, that belong to a chunk of a rank's rows or a tile of
+/// a chunk. With only one: all of them, which are fewer than its rows with sequence parallelism.
+struct PartRows {
   Index first = 0, count = 0;
   bool is_all = true;
 
@@ -120,15 +135,26 @@ struct ChunkRows {
   }
 };
 
-/// Calls f(context, rows, number) for each chunk of a rank's rows, in order.
+/// Calls f(context, rows, number) for each part of a context, in order.
+template <class T, class F>
+void for_each_part(const Context<T>& all, const std::vector<Context<T>>& parts, const F& f) {
+  if (parts.empty()) f(all, PartRows{}, Index{0});
+  Index first = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    f(parts[i], PartRows{first, parts[i].rows, false}, static_cast<Index>(i));
+    first += parts[i].rows;
+  }
+}
+
 template <class T, class F>
 void for_each_chunk(const Context<T>& c, const F& f) {
-  if (c.chunks.empty()) f(c, ChunkRows{}, Index{0});
-  for (std::size_t i = 0; i < c.chunks.size(); ++i) {
-    const Context<T>& chunk = c.chunks[i];
-    const auto number = static_cast<Index>(i);
-    f(chunk, ChunkRows{number * chunk.rows, chunk.rows, false}, number);
-  }
+  for_each_part(c, c.chunks, f);
+}
+
+/// Of a chunk's context.
+template <class T, class F>
+void for_each_tile(const Context<T>& c, const F& f) {
+  for_each_part(c, c.tiles, f);
 }
 
 }  // namespace kzero::model

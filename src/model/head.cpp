@@ -52,7 +52,7 @@ void project_backward_input(const Context<T>& c, Matrix<const T> output,
 }
 
 /// Adds up dlogits^T normal of the chunks (=|+=) in c.output_gradient [chunk.columns,D]. Then
-/// add_sum_of_chunks rounds it. Without that buffer the sum goes to doutput [V,D].
+/// store_sum rounds it. Without that buffer the sum goes to doutput [V,D].
 template <class T>
 void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
                              StridedMatrix<const T> dlogits, tensor::Accumulate accumulate,
@@ -68,20 +68,6 @@ void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
   weight.in = dtype_of<T>, weight.out = is_fp32 ? Dtype::fp32 : dtype_of<T>;
   weight.accumulate = accumulate;
   c.gemm->run(*c.exec, weight);
-}
-
-/// Computes doutput (=|+=) the fp32 sum over all chunks, rounded once. Rounding every chunk would
-/// lose values that are small relative to the sum.
-template <class T>
-void add_sum_of_chunks(const Context<T>& c, tensor::Accumulate accumulate, Matrix<T> doutput) {
-  if (c.output_gradient == nullptr) return;
-  const Vector<T> out(doutput.data(), doutput.size());
-  if (accumulate == tensor::Accumulate::no) {
-    kernels::round_to<T>(*c.exec, Vector<const float>(c.output_gradient, out.size()), out);
-  } else {
-    kernels::add_terms<T, T>(*c.exec, {.own = out.data()}, {.first = 1, .block = 2},
-                             {.oldest = c.output_gradient}, out);
-  }
 }
 
 /// The inputs and outputs of a chunk of logits: rows [first, first + count).
@@ -185,7 +171,10 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     project_backward_weight<T>(c, rows, dlogits, chunk_accumulate, gradients.output);
     chunk_accumulate = tensor::Accumulate::yes;
   }
-  add_sum_of_chunks<T>(c, accumulate, gradients.output);
+  // Rounding every chunk would lose values that are small relative to the sum.
+  if (c.output_gradient != nullptr)
+    store_sum<T>(c, c.output_gradient, accumulate,
+                 {gradients.output.data(), gradients.output.size()});
   norm_backward<T>(c, p.norm, x, saved.statistics,
                    {dx, tensor::Accumulate::no, gradients.norm, accumulate});
 }

@@ -1,6 +1,8 @@
 #include "model/linear.hpp"
 
 #include "kernels/gelu.hpp"
+#include "kernels/initialize.hpp"
+#include "kernels/pairwise_sum.hpp"
 
 namespace kzero::model {
 
@@ -26,6 +28,18 @@ tensor::GemmProblem input_gradient(const TransformerShape& shape, Matrix<const T
   p.m = dx.extent(0), p.n = weight.extent(is_in_out ? 0 : 1), p.k = dy.extent(1);
   p.a = operand(dy), p.b = operand(weight, backward_transpose(shape));
   p.c = dx.data(), p.c_stride = dx.extent(1);
+  p.in = p.out = dtype_of<T>;
+  return p;
+}
+
+template <class T>
+tensor::GemmProblem weight_gradient(const TransformerShape& shape, Matrix<const T> x,
+                                    Matrix<const T> dy, const Matrix<T>& weight) {
+  tensor::GemmProblem p;
+  p.m = weight.extent(0), p.n = weight.extent(1), p.k = x.extent(0);
+  const bool is_in_out = shape.weight_layout == WeightLayout::in_out;
+  p.a = operand(is_in_out ? x : dy, Transpose::yes), p.b = operand(is_in_out ? dy : x);
+  p.c = weight.data(), p.c_stride = p.n;
   p.in = p.out = dtype_of<T>;
   return p;
 }
@@ -85,34 +99,53 @@ void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<
 template <class T>
 void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
                             tensor::Accumulate accumulate, const Linear<T>& gradients) {
-  tensor::GemmProblem p;
   const Matrix<T>& dweight = gradients.weight;
   if (dweight.size() == 0) return;
-  p.m = dweight.extent(0), p.n = dweight.extent(1), p.k = x.extent(0);
-  const bool is_in_out = c.shape.weight_layout == WeightLayout::in_out;
-  p.a = operand(is_in_out ? x : dy, Transpose::yes), p.b = operand(is_in_out ? dy : x);
-  p.c = dweight.data(), p.c_stride = p.n;
-  p.in = p.out = dtype_of<T>;
+  tensor::GemmProblem p = weight_gradient<T>(c.shape, x, dy, dweight);
   p.accumulate = accumulate;
   c.gemm->run(*c.exec, p);
   if (gradients.bias.size() > 0)
     kernels::sum_rows<T>(*c.exec, dy, accumulate, gradients.bias, c.partial);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                    \
-  template tensor::GemmProblem forward_product<T>(const TransformerShape&, Matrix<const T>,     \
-                                                  const Linear<const T>&, Matrix<T>, const T*); \
-  template void linear_forward<T>(const Context<T>&, Matrix<const T>, const Linear<const T>&,   \
-                                  Matrix<T>, const T*);                                         \
-  template void row_parallel_forward<T>(const Context<T>&, Matrix<const T>,                     \
-                                        const Linear<const T>&, const T*, Matrix<T>);           \
-  template void linear_backward_input<T>(const Context<T>&, Matrix<const T>,                    \
-                                         const Linear<const T>&, Matrix<T>);                    \
-  template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>,                     \
-                                        const Linear<const T>&, Matrix<const T>, Matrix<T>,     \
-                                        tensor::Accumulate, Vector<T>);                         \
-  template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,  \
-                                          tensor::Accumulate, const Linear<T>&);
+template <class T>
+void linear_backward_weight_sum(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
+                                tensor::Accumulate accumulate, const Matrix<T>& weight,
+                                float* sum) {
+  tensor::GemmProblem p = weight_gradient<T>(c.shape, x, dy, weight);
+  p.c = sum, p.out = Dtype::fp32;
+  p.accumulate = accumulate;
+  c.gemm->run(*c.exec, p);
+}
+
+template <class T>
+void store_sum(const Context<T>& c, const float* sum, tensor::Accumulate accumulate,
+               const Vector<T>& out) {
+  if (accumulate == tensor::Accumulate::no) {
+    kernels::round_to<T>(*c.exec, Vector<const float>(sum, out.size()), out);
+  } else {
+    kernels::add_terms<T, T>(*c.exec, {.own = out.data()}, {.first = 1, .block = 2},
+                             {.oldest = const_cast<float*>(sum)}, out);
+  }
+}
+
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template tensor::GemmProblem forward_product<T>(const TransformerShape&, Matrix<const T>,        \
+                                                  const Linear<const T>&, Matrix<T>, const T*);    \
+  template void linear_forward<T>(const Context<T>&, Matrix<const T>, const Linear<const T>&,      \
+                                  Matrix<T>, const T*);                                            \
+  template void row_parallel_forward<T>(const Context<T>&, Matrix<const T>,                        \
+                                        const Linear<const T>&, const T*, Matrix<T>);              \
+  template void linear_backward_input<T>(const Context<T>&, Matrix<const T>,                       \
+                                         const Linear<const T>&, Matrix<T>);                       \
+  template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>,                        \
+                                        const Linear<const T>&, Matrix<const T>, Matrix<T>,        \
+                                        tensor::Accumulate, Vector<T>);                            \
+  template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,     \
+                                          tensor::Accumulate, const Linear<T>&);                   \
+  template void linear_backward_weight_sum<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, \
+                                              tensor::Accumulate, const Matrix<T>&, float*);       \
+  template void store_sum<T>(const Context<T>&, const float*, tensor::Accumulate, const Vector<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

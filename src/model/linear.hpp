@@ -52,4 +52,15 @@ template <class T>
 void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
                             tensor::Accumulate accumulate, const Linear<T>& gradients);
 
+/// Adds the product of linear_backward_weight to `sum`, in fp32, or overwrites it. `weight` has the
+/// shape of the gradient.
+template <class T>
+void linear_backward_weight_sum(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
+                                tensor::Accumulate accumulate, const Matrix<T>& weight, float* sum);
+
+/// Computes out (=|+=) a sum in fp32, rounded once.
+template <class T>
+void store_sum(const Context<T>& c, const float* sum, tensor::Accumulate accumulate,
+               const Vector<T>& out);
+
 }  // namespace kzero::model

@@ -37,6 +37,7 @@ struct BatchShape {
   Passes passes = Passes::all;
   deck::AttentionKind attention = deck::AttentionKind::automatic;
   bool documents = false;  // whether batches may hold several documents a sequence
+  Index tile_rows = 0;     // train.tile_rows
 };
 
 /// The communicator of a sequence group, which is null while measuring and for a group of one.

@@ -8,16 +8,25 @@ namespace kzero::model {
 
 namespace {
 
+/// Recomputation of the feed-forward part keeps one tile's activations, if there are several.
 template <class T>
 std::vector<BlockActivations<T>> take_saved(memory::Arenas& arenas, const TransformerShape& shape,
-                                            deck::RecomputeMode mode, Index batch) {
-  SavedActivations<T> products(arenas, shape, batch);
-  RecomputableActivations<T> passes(arenas, shape, batch);
-  std::vector<BlockActivations<T>> saved{{products, passes}};
+                                            deck::RecomputeMode mode, const BatchShape& batch) {
+  using Mode = deck::RecomputeMode;
+  const Index all = batch.batch * shape.own_sequence();
+  const Index tile = feed_forward_rows(batch, shape);
+  const bool has_one_tile =
+      (mode == Mode::feed_forward || mode == Mode::full) && tile < batch.batch * shape.chunk_rows();
+  const Index rows = has_one_tile ? tile : all, tile_rows = has_one_tile ? tile : 0;
+  SavedActivations<T> products(arenas, shape, batch.batch);
+  HiddenActivations<T> hidden(arenas, shape, rows);
+  RecomputableActivations<T> passes(arenas, shape, batch.batch, tile_rows);
+  std::vector<BlockActivations<T>> saved{{products, hidden, passes, has_one_tile}};
   while (static_cast<Index>(saved.size()) < shape.layers) {
-    if (mode != deck::RecomputeMode::full) products = {arenas, shape, batch};
-    if (mode == deck::RecomputeMode::none) passes = {arenas, shape, batch};
-    saved.push_back({products, passes});
+    if (mode != Mode::full) products = {arenas, shape, batch.batch};
+    if (mode == Mode::none || mode == Mode::layernorm_gelu) hidden = {arenas, shape, rows};
+    if (mode == Mode::none) passes = {arenas, shape, batch.batch, tile_rows};
+    saved.push_back({products, hidden, passes, has_one_tile});
   }
   return saved;
 }
@@ -39,7 +48,7 @@ Transformer<T>::Transformer(memory::Arenas& arenas, const deck::Model& model,
           resources.batch.passes == Passes::forward
               ? ResidualStream<T>(arenas, shape_, context_.stream_rows, context_.group)
               : ResidualStream<T>(arenas, shape_, recompute, context_.stream_rows, context_.group)),
-      saved_(take_saved<T>(arenas, shape_, recompute_, resources.batch.batch)),
+      saved_(take_saved<T>(arenas, shape_, recompute_, resources.batch)),
       head_saved_(arenas, shape_, resources.batch.batch) {
   if (resources.batch.passes == Passes::forward) return;
   const Index n = context_.stream_rows, d = shape_.hidden;
@@ -67,7 +76,7 @@ BlockParams<const T> Transformer<T>::block_params(Index i, Units<const T> units)
 
 template <class T>
 void Transformer<T>::embed(const Context<T>& c, const T* unit, const Batch& batch,
-                           const ChunkRows& rows) {
+                           const PartRows& rows) {
   const Matrix<const T> wte(unit, shape_.own.vocab, shape_.hidden);
   const Matrix<T> x = rows.of(stream_.at(0));
   const Vector<const Token> inputs = rows.of(batch.inputs);
@@ -116,7 +125,7 @@ template <class T>
 void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& batch) {
   if (u == 0) {
     stream_.begin(*context_.exec);
-    for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
+    for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows& rows, Index) {
       embed(chunk, parameters[0], batch, rows);
       drop_embedding(chunk, batch, rows.of(stream_.at(0)));
     });
@@ -132,7 +141,7 @@ void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& ba
 template <class T>
 void Transformer<T>::head_forward(Units<const T> parameters, const Batch& batch) {
   const Matrix<const T> x = stream_.at(shape_.layers);
-  for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows& rows, Index) {
+  for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows& rows, Index) {
     model::head_forward<T>(chunk, head_params<const T>(parameters), rows.of(x),
                            rows.of(batch.targets), head_saved(rows));
   });
@@ -141,7 +150,7 @@ void Transformer<T>::head_forward(Units<const T> parameters, const Batch& batch)
 template <class T>
 void Transformer<T>::loss(Units<const T> parameters, const Batch& batch, double* sum) {
   head_forward(parameters, batch);
-  for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows&, Index number) {
+  for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows&, Index number) {
     kernels::sum_in_order(*chunk.exec, chunk.losses, sum + number);
   });
 }
@@ -162,7 +171,7 @@ void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& b
                                        tensor::Accumulate accumulate, Units<T> gradients,
                                        double* sum) {
   const Matrix<const T> x = stream_.at(shape_.layers);
-  for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows& rows, Index number) {
+  for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows& rows, Index number) {
     head_forward_backward<T>(chunk, head_params<const T>(parameters), rows.of(x),
                              rows.of(batch.targets), {scale, z_loss_}, head_saved(rows), accumulate,
                              head_gradients(of_chunk(gradients, number)), rows.of(dx_));
@@ -174,7 +183,7 @@ template <class T>
 void Transformer<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
                               tensor::Accumulate accumulate, Units<T> gradients) {
   if (u == 0) {
-    for_each_chunk(context_, [&](const Context<T>& chunk, const ChunkRows& rows, Index number) {
+    for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows& rows, Index number) {
       embed_backward(chunk, of_chunk(gradients, number)[0], batch, rows.of(dx_),
                      batch.groups[static_cast<std::size_t>(number)], accumulate);
     });

@@ -45,7 +45,7 @@ class Transformer : public Model<T> {
   BlockBatch block_batch(Index i, const Batch& batch) const {
     return {batch.documents, dropout_.block(i, batch.training_sample)};
   }
-  void embed(const Context<T>& c, const T* unit, const Batch& batch, const ChunkRows& rows);
+  void embed(const Context<T>& c, const T* unit, const Batch& batch, const PartRows& rows);
   void embed_backward(const Context<T>& c, T* unit, const Batch& batch, const Matrix<T>& dx,
                       const kernels::TokenGroups& groups, tensor::Accumulate accumulate);
   template <class U>
@@ -60,7 +60,7 @@ class Transformer : public Model<T> {
     const std::size_t units = gradients.size() / std::max<std::size_t>(1, context_.chunks.size());
     return gradients.subspan(static_cast<std::size_t>(chunk) * units, units);
   }
-  HeadSaved<T> head_saved(const ChunkRows& rows) const {
+  HeadSaved<T> head_saved(const PartRows& rows) const {
     return {rows.of(head_saved_.normal),
             {rows.of(head_saved_.statistics.mean), rows.of(head_saved_.statistics.rstd)}};
   }

@@ -18,6 +18,7 @@ struct StreamCollectives {
     const Index again = mode == deck::RecomputeMode::full ? layers - 1 : 0;
     sums = 1 + (2 + 2) * layers + again + 1;         // embedding, blocks, head
     gathers = (2 + 4) * layers + 2 * again + 1 + 1;  // blocks, head, embedding backward
+    if (mode == deck::RecomputeMode::feed_forward) gathers += layers - 1;
   }
 
   /// Removes what frozen parameters do not need: gathers for their gradients, and backward below

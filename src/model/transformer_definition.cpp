@@ -27,7 +27,7 @@ param::Trace TransformerDefinition::validation_trace() const {
 double TransformerDefinition::flops_per_token() const { return flops_per_token_of(model_, lora_); }
 
 Recomputed TransformerDefinition::recomputed_per_token() const {
-  return recomputed_per_token_of(model_, recompute_, lora_);
+  return recomputed_per_token_of(model_, recompute_, lora_, train_.tile_rows);
 }
 
 std::vector<ModelCollective> TransformerDefinition::tensor_collectives(const TensorRank& tensor,

@@ -73,28 +73,32 @@ double flops_per_token_of(const deck::Model& model, const deck::Lora& lora) {
   return 6 * (layers * BlockGemms(s).all() + head) + 6 * layers * attention;
 }
 
-// The last block is not recomputed. No block recomputes its final GEMM.
+// The last block is not recomputed, except for a feed-forward part in tiles. No block recomputes
+// its final GEMM.
 Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompute& recompute,
-                                   const deck::Lora& lora) {
+                                   const deck::Lora& lora, Index tile_rows) {
+  using Mode = deck::RecomputeMode;
   const TransformerShape s(model, {}, lora);
   const auto d = static_cast<double>(s.hidden), f = static_cast<double>(s.feed_forward);
-  const auto again = static_cast<double>(s.layers - 1);
+  const auto layers = static_cast<double>(s.layers);
+  const double again = layers - 1, in_tiles = tile_rows > 0 ? layers : again;
   const BlockGemms gemms(s);
+  const double rotated = s.qk_norm ? 2 * static_cast<double>(s.width() + s.kv_width()) : 0;
   Recomputed sum;
-  if (recompute.mode == deck::RecomputeMode::full) {
+  if (recompute.mode == Mode::full) {
     const double attention = static_cast<double>(s.sequence) * static_cast<double>(s.width());
-    sum.operations = again * 2 * (gemms.all() - gemms.down + attention);
+    sum.operations =
+        2 * (again * (gemms.all() - gemms.up - gemms.down + attention) + in_tiles * gemms.up) +
+        again * 2 * forward_again(s.adapters);
   }
-  const AdapterGemms adapters(s.adapters);
-  sum.operations += static_cast<double>(s.layers) * 2 * adapters.inner;
-  if (recompute.mode == deck::RecomputeMode::full)
-    sum.operations += again * 2 * forward_again(s.adapters);
-  if (recompute.mode == deck::RecomputeMode::layernorm_gelu) {
-    const double rotated = s.qk_norm ? 2 * static_cast<double>(s.width() + s.kv_width()) : 0;
+  if (recompute.mode == Mode::feed_forward) {
+    sum.operations = in_tiles * 2 * gemms.up;
+    sum.elements = again * (2 * d + rotated);
+  }
+  if (recompute.mode == Mode::layernorm_gelu)
     sum.elements = again * (4 * d + static_cast<double>(s.hidden_columns()) + f + rotated);
-  }
-  if (recompute.offload == deck::Offload::host)
-    sum.elements += static_cast<double>(s.layers) * 4 * d;
+  sum.operations += layers * 2 * AdapterGemms(s.adapters).inner;
+  if (recompute.offload == deck::Offload::host) sum.elements += layers * 4 * d;
   return sum;
 }
 

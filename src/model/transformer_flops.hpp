@@ -13,6 +13,6 @@ double flops_per_token_of(const deck::Model& model, const deck::Lora& lora = {})
 /// The work per token that `recompute` adds to that, and the products x A^T of adapters, which
 /// backward computes again.
 Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompute& recompute,
-                                   const deck::Lora& lora = {});
+                                   const deck::Lora& lora = {}, Index tile_rows = 0);
 
 }  // namespace kzero::model

@@ -72,6 +72,8 @@ std::vector<std::string> bits_depend_on(const deck::Config& config, const std::s
       fmt::format("train.sequence_chunks {}", config.train.sequence_chunks),
       fmt::format("grid.tensor {}", config.grid.tensor),
       std::string(name_of(config.train.precision))};
+  if (config.train.tile_rows > 0)
+    items.push_back(fmt::format("train.tile_rows {}", config.train.tile_rows));
   for (std::string_view rest = arithmetic; !rest.empty();) {
     const std::size_t end = std::min(rest.find(", "), rest.size());
     items.emplace_back(rest.substr(0, end));

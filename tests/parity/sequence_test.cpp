@@ -90,6 +90,7 @@ TEST_P(Sequence, RanksDoNotShowInStagesAndRecomputation) {
     using deck::RecomputeMode;
     for (const auto& recompute :
          {deck::Recompute{}, deck::Recompute{.mode = RecomputeMode::layernorm_gelu},
+          deck::Recompute{.mode = RecomputeMode::feed_forward},
           deck::Recompute{.mode = RecomputeMode::full, .offload = deck::Offload::host}}) {
       tried.recompute = recompute;
       for (const Index stage : {0, 1, 2, 3}) {

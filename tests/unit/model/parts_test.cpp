@@ -43,7 +43,8 @@ struct Parts {
     static_cast<model::TransformerParts&>(s) = parts;
     s.qkv_bias = parts.biases;
     saved.emplace(model::BlockActivations<float>{{arenas, context.shape, parts_batch},
-                                                 {arenas, s, parts_batch}});
+                                                 {arenas, context.shape, parts_rows},
+                                                 {arenas, s, parts_batch, 0}});
   }
 };
 

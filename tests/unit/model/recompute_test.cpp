@@ -15,10 +15,10 @@ using deck::Offload;
 using deck::RecomputeMode;
 using memory::Category;
 
-const std::vector<deck::Recompute> variants{
-    {.mode = RecomputeMode::layernorm_gelu},
-    {.mode = RecomputeMode::full},
-    {.mode = RecomputeMode::full, .offload = Offload::host}};
+const std::vector<deck::Recompute> variants{{.mode = RecomputeMode::layernorm_gelu},
+                                            {.mode = RecomputeMode::full},
+                                            {.mode = RecomputeMode::full, .offload = Offload::host},
+                                            {.mode = RecomputeMode::feed_forward}};
 
 std::string describe(const deck::Recompute& recompute, Index layers) {
   return std::string(name_of(recompute.mode)) +
@@ -86,9 +86,11 @@ struct Taken {
 };
 
 template <class T>
-Taken taken(const deck::Model& model, Index batch, const deck::Recompute& recompute) {
+Taken taken(const deck::Model& model, Index batch, const deck::Recompute& recompute,
+            Index tile_rows = 0) {
   memory::Arenas arenas;
-  const model::Transformer<T> counted(arenas, model, recompute, {{batch, 1}});
+  const model::Transformer<T> counted(arenas, model, recompute,
+                                      {{.batch = batch, .threads = 1, .tile_rows = tile_rows}});
   const auto of = [&](Category category) { return arenas.bytes()[position(category)]; };
   return {of(Category::activations), of(Category::recompute), of(Category::offloaded)};
 }
@@ -96,7 +98,9 @@ Taken taken(const deck::Model& model, Index batch, const deck::Recompute& recomp
 // N = B T rows, and all sizes are multiples of the arenas' alignment. A block without recomputation
 // keeps N (8 D + 2 F) elements, including N D of its input, and N (4 + H) fp32 numbers. With
 // "layernorm_gelu" all blocks share one copy of N (2 D + F) of these elements and 4 N of these
-// numbers. With "full" they share everything except the input.
+// numbers. With "full" they share everything except the input, and with "feed_forward" N F elements
+// more than with "layernorm_gelu". Of the elements that are shared, D + 2 F a row are those of one
+// tile.
 TYPED_TEST(Recompute, BytesDropByTheFormula) {
   deck::Model m;
   m.hidden = 48, m.heads = 3, m.sequence = 32, m.vocab = 101, m.feed_forward = 80;
@@ -115,6 +119,14 @@ TYPED_TEST(Recompute, BytesDropByTheFormula) {
     const Index left = none.activations - (layers - 1) * block - layers * input;
     EXPECT_EQ(with(1), (Taken{left, layers * input, 0}));
     EXPECT_EQ(with(2), (Taken{left + (model::offload_places - 1) * input, 0, layers * input}));
+    const Index shared = none.activations - (layers - 1) * (layernorm_gelu + n * f * width);
+    EXPECT_EQ(with(3), (Taken{shared, 0, 0}));
+    for (const Index rows : {n / 2, n / 4}) {
+      const Index less = (n - rows) * (d + 2 * f) * width;
+      EXPECT_EQ(taken<TypeParam>(m, batch, variants[3], rows), (Taken{shared - less, 0, 0}));
+      EXPECT_EQ(taken<TypeParam>(m, batch, variants[1], rows),
+                (Taken{left - less, layers * input, 0}));
+    }
   }
 }
 

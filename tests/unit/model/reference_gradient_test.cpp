@@ -94,7 +94,8 @@ struct Forward {
         head(a, context.shape, batch),
         batches(a, {.batch = batch, .sequence = model.sequence, .vocab = model.vocab}) {
     const model::TransformerShape& s = context.shape;
-    for (Index i = 0; i < s.layers; ++i) saved.push_back({{a, s, batch}, {a, s, batch}});
+    for (Index i = 0; i < s.layers; ++i)
+      saved.push_back({{a, s, batch}, {a, s, batch * s.sequence}, {a, s, batch, 0}});
     const Index rows = batch * s.sequence;
     for (auto* stream : {&x, &y}) {
       *stream = {a.take<float>(memory::Category::activations, rows * s.hidden),

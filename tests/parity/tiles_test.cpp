@@ -1,0 +1,115 @@
+// Promise 1 for tiles (train.tile_rows): what recompute.mode keeps of the feed-forward part changes
+// no bit, although it keeps one tile or all. Bytes and traffic are as planned.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "support/checkpoints.hpp"
+#include "support/full_result.hpp"
+
+namespace kzero::tests {
+namespace {
+
+using deck::RecomputeMode;
+
+constexpr deck::Recompute modes[] = {{},
+                                     {.mode = RecomputeMode::layernorm_gelu},
+                                     {.mode = RecomputeMode::feed_forward},
+                                     {.mode = RecomputeMode::full}};
+
+std::optional<FullResult> result_on(const deck::Config& config, int ranks) {
+  const grid::Group group = first_ranks(ranks);
+  if (!is_among_first(ranks)) return std::nullopt;
+  Training training(config, group);
+  const std::string what = std::string(name_of(config.recompute.mode)) + ", tiles of " +
+                           std::to_string(config.train.tile_rows);
+  FullResult result = full_result(training, group, 3);
+  expect_planned_bytes(training, what);
+  expect_planned_traffic(training, what);
+  return result;
+}
+
+/// A tile of 4 rows divides the sequence; 5 and 6 do not.
+deck::Config tile_deck(Dtype precision, Index rows) {
+  deck::Config config = small_deck(precision);
+  config.model.layers = 2, config.model.sequence = 16;
+  config.model.heads = 4, config.model.hidden = 24, config.model.feed_forward = 53;
+  config.train.tile_rows = rows;
+  return config;
+}
+
+class Tiles : public testing::TestWithParam<Dtype> {};
+
+TEST_P(Tiles, RecomputationDoesNotShow) {
+  for (const Index rows : {4, 5}) {
+    const deck::Config config = tile_deck(GetParam(), rows);
+    for (deck::Config tried : {config, as_llama(config, 2)}) {
+      const auto expected = result_on(tried, launch_ranks());
+      Index stage = 0;
+      for (const deck::Recompute& recompute : modes) {
+        tried.recompute = recompute;
+        tried.zero.stage = ++stage % 4;
+        expect_same(result_on(tried, launch_ranks()), expected,
+                    std::string(name_of(recompute.mode)) + ", tiles of " + std::to_string(rows));
+      }
+    }
+  }
+}
+
+TEST_P(Tiles, DoNotShowAccumulationInTheModel) {
+  deck::Config config = tile_deck(GetParam(), 5);
+  config.zero.accumulate = deck::Accumulate::local;
+  const auto expected = result_on(config, launch_ranks());
+  config.recompute.mode = RecomputeMode::full;
+  expect_same(result_on(config, launch_ranks()), expected, "local");
+}
+
+TEST_P(Tiles, RecomputationDoesNotShowInTensorGroups) {
+  if (launch_ranks() % 2 != 0) return;
+  deck::Config config = tile_deck(GetParam(), 6);
+  config.grid.tensor = 2;
+  for (deck::Config tried : {config, as_llama(config, 2)}) {
+    const auto expected = result_on(tried, launch_ranks());
+    for (const deck::Recompute& recompute : modes) {
+      tried.recompute = recompute;
+      expect_same(result_on(tried, launch_ranks()), expected, std::string(name_of(recompute.mode)));
+    }
+  }
+}
+
+// In chunks, tiles begin anew in each.
+TEST_P(Tiles, OfChunksDoNotShowSequenceRanks) {
+  deck::Config config = as_llama(tile_deck(GetParam(), 3), 4);
+  config.train.sequence_chunks = 4;
+  config.recompute.mode = RecomputeMode::full;
+  const auto expected = result_on(config, 1);
+  for (const Index ranks : {2, 4}) {
+    if (ranks > launch_ranks()) return;
+    config.grid.sequence = ranks;
+    config.recompute.mode = RecomputeMode::feed_forward;
+    expect_same(result_on(config, static_cast<int>(ranks)), expected, std::to_string(ranks));
+  }
+}
+
+// Tiles change the order in which rows add to the feed-forward layers' gradients, and nothing else.
+TEST(Tiles, AgreeToRounding) {
+  const deck::Config config = tile_deck(Dtype::fp32, 5);
+  for (const double dropout : {0.0, 0.2}) {
+    for (deck::Config tried : {config, as_llama(config, 2)}) {
+      tried.model.dropout = dropout;
+      const auto tiles = result_on(tried, 1);
+      tried.train.tile_rows = 0;
+      const auto whole = result_on(tried, 1);
+      if (!tiles || !whole) continue;
+      for (std::size_t i = 0; i < whole->numbers.size(); ++i)
+        EXPECT_NEAR(tiles->numbers[i], whole->numbers[i], 2e-5 * std::abs(whole->numbers[i])) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Tiles, testing::Values(Dtype::fp32, Dtype::bf16),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+}  // namespace
+}  // namespace kzero::tests
