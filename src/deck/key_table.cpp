@@ -31,8 +31,9 @@ void add_grid(std::vector<Key>& table) {
   table.push_back(integer(
       "grid.sequence", t, &Grid::sequence, from(1, 10000), "ranks",
       "Data-parallel ranks that share each sequence, for sequences that do not fit one. Each has "
-      "its rows, and a part of the heads in attention. Must divide grid.data, and the heads and KV "
-      "heads of a tensor rank. No bit changes as long as train.sequence_chunks does not."));
+      "its rows, and a part of the heads in attention. Must divide grid.data, and the heads of a "
+      "tensor rank. No bit changes as long as train.sequence_chunks does not, and no more ranks "
+      "than KV heads share a sequence."));
   table.push_back(integer("grid.node", t, &Grid::node, from(0, 1000000), "ranks",
                           "Ranks per node to assume, for plans and tests; 0: as the ranks are "
                           "placed; 1: ranks share no memory. No bit changes."));

@@ -59,19 +59,21 @@ class SequenceRules {
                           train.micro_batch));
   }
 
-  /// Attention computes complete heads. Sequence ranks therefore divide those of a tensor rank.
+  /// Attention computes complete heads. Sequence ranks therefore divide those of a tensor rank, or
+  /// have copies of KV heads.
   void check_heads() {
     const Model& model = config_.model;
     const Index ranks = config_.grid.sequence, tensor = config_.grid.tensor;
-    const auto divides = [&](Index heads, const std::string& key) {
-      const Index own = std::max<Index>(1, heads / tensor);
-      refuse_if(own % ranks != 0, {"grid.sequence", key},
-                fmt::format("grid.sequence must divide the {} heads of a tensor rank ({} = {}), "
-                            "found {}",
-                            own, key, heads, ranks));
-    };
-    divides(model.heads, "model.heads");
-    if (model.kv_heads > 0) divides(model.kv_heads, "model.kv_heads");
+    const auto own = [&](Index heads) { return std::max<Index>(1, heads / tensor); };
+    refuse_if(own(model.heads) % ranks != 0, {"grid.sequence", "model.heads"},
+              fmt::format("grid.sequence must divide the {} heads of a tensor rank (model.heads = "
+                          "{}), found {}",
+                          own(model.heads), model.heads, ranks));
+    const Index kv_heads = own(model.kv_heads);
+    refuse_if(kv_heads % ranks != 0 && ranks % kv_heads != 0, {"grid.sequence", "model.kv_heads"},
+              fmt::format("grid.sequence must divide the {} KV heads of a tensor rank "
+                          "(model.kv_heads = {}) or be a multiple of them, found {}",
+                          kv_heads, model.kv_heads, ranks));
   }
 
   /// With several chunks a rank, each has gradients that no other key may combine first.

@@ -76,7 +76,7 @@ SavedActivations<T>::SavedActivations(memory::Arenas& arenas, const TransformerS
   attention = take<T>(arenas, n, s.own.width);
   middle = take<T>(arenas, s.stream_rows(n), s.hidden);
   if (s.shares_sequences()) {
-    heads_qkv = take<T>(arenas, batch * s.sequence, s.own.qkv_width() / ranks);
+    heads_qkv = take<T>(arenas, batch * s.sequence, s.exchanged_width() / ranks);
     heads_attention = take<T>(arenas, batch * s.sequence, s.own.width / ranks);
   }
   log_sum = take<float>(arenas, batch * s.own.heads / ranks, s.sequence);

@@ -50,11 +50,14 @@ kernels::HeadOperands<const T> operands(const Context<T>& c, const BlockActivati
 
 /// q and k of one matrix, and v of another, beside one another.
 template <class U>
-kernels::SideBySide<U> beside(const LocalShape& own, const Matrix<U>& qk, const Matrix<U>& v) {
+kernels::SideBySide<U> beside(const TransformerShape& shape, const Matrix<U>& qk,
+                              const Matrix<U>& v) {
+  const LocalShape& own = shape.own;
   const Index qk_stride = qk.extent(1), v_stride = v.extent(1);
+  const Index copies = shape.attention_kv_copies();
   return {{{qk.data(), qk_stride, own.width},
-           {qk.data() + own.width, qk_stride, own.kv_width},
-           {v.data() + own.width + own.kv_width, v_stride, own.kv_width}},
+           {qk.data() + own.width, qk_stride, own.kv_width, copies},
+           {v.data() + own.width + own.kv_width, v_stride, own.kv_width, copies}},
           static_cast<Index>(qk.extent(0))};
 }
 
@@ -139,7 +142,7 @@ void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
   const bool exchanges = c.shape.shares_sequences();
   if (exchanges) {
     const Matrix<const T> qk = rotated, v = qkv;
-    c.sequence_group.to_heads(*c.exec, beside(c.shape.own, qk, v), saved.heads_qkv);
+    c.sequence_group.to_heads(*c.exec, beside(c.shape, qk, v), saved.heads_qkv);
   }
   c.attention.backend->forward(*c.exec, operands(c, saved), attention_rows(c, batch),
                                exchanges ? saved.heads_attention : saved.attention, saved.log_sum);
@@ -167,7 +170,7 @@ void attention_backward(const Context<T>& c, const BlockBatch& batch,
   const Matrix<T> dheads_qkv(dqkv.data(), saved.heads_qkv.extent(0), saved.heads_qkv.extent(1));
   c.sequence_group.to_heads(*c.exec, alone(Matrix<const T>(dattention)), dheads);
   backward(saved.heads_attention, dheads, dheads_qkv);
-  c.sequence_group.to_rows(*c.exec, dheads_qkv, beside(c.shape.own, dqkv, dqkv));
+  c.sequence_group.to_rows(*c.exec, dheads_qkv, beside(c.shape, dqkv, dqkv));
 }
 
 template <class T>

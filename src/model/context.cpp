@@ -68,7 +68,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
     const Index widest = feed_forward_rows(b, s) * s.hidden_columns();
-    qkv_or_ffn_grad = take(T{}, std::max(rows * s.own.qkv_width(), widest));
+    qkv_or_ffn_grad = take(T{}, std::max(rows * s.exchanged_width(), widest));
     if (has_tiles && has_backward && dtype_of<T> != Dtype::fp32)
       tile_sums = take(float{}, feed_forward_elements(s));
     attention =
@@ -160,7 +160,7 @@ template <class T>
 kernels::AttentionProblem Context<T>::attention_problem(const deck::Model& model,
                                                         const BatchShape& b) const {
   // Sequence ranks exchange q, k and v together.
-  const Index width = shape.own.qkv_width() / shape.sequence_rank.size;
+  const Index width = shape.exchanged_width() / shape.sequence_rank.size;
   const bool is_apart = shape.qk_norm && !shape.shares_sequences();
   const Index qk_width = is_apart ? shape.own.width + shape.own.kv_width : width;
   return {.shape = attention_shape(),

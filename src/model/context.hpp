@@ -77,7 +77,7 @@ struct Context {
   /// The heads for which this rank computes attention.
   kernels::AttentionShape attention_shape() const {
     const Index ranks = shape.sequence_rank.size;
-    return {batch, shape.sequence, shape.own.heads / ranks, shape.own.kv_heads / ranks,
+    return {batch, shape.sequence, shape.own.heads / ranks, shape.attention_kv_heads(),
             shape.head_dim};
   }
   Matrix<T> qkv_or_ffn_grad_view(Index columns) const { return {qkv_or_ffn_grad, rows, columns}; }

@@ -10,7 +10,7 @@ SequenceGroup<T>::SequenceGroup(memory::Arenas& arenas, const SequenceLink& link
                                 const TransformerShape& shape, Index rows)
     : link_(link) {
   if (size() > 1)
-    parts_ = arenas.take<T>(memory::Category::workspace, rows * shape.own.qkv_width());
+    parts_ = arenas.take<T>(memory::Category::workspace, rows * shape.exchanged_width());
 }
 
 /// Sends from(r) [each] to rank r and receives to(r) from it.
@@ -63,7 +63,7 @@ std::vector<ModelCollective> sequence_collectives(const TransformerShape& s,
   const bool skips_first = s.is_frozen() && s.adapters.first() != Site::qkv;
   const Index backward = s.layers - (skips_first ? 1 : 0);
   // All rows of the widths of q, k, v and attention, less those that stay.
-  const Index width = s.own.qkv_width() + s.own.width;
+  const Index width = s.exchanged_width() + s.own.width;
   const Index elements = rows * width / ranks * (ranks - 1);
   return {{comm::Operation::all_to_all, comm::Purpose::activations, forward + backward, elements,
            precision}};

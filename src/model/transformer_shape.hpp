@@ -2,6 +2,8 @@
 // The transformer's code queries the shape for parts and never for the family.
 #pragma once
 
+#include <algorithm>
+
 #include "model/adapter_shape.hpp"
 #include "model/definition.hpp"
 
@@ -63,6 +65,14 @@ struct TransformerShape : TransformerParts {
   Index own_sequence() const { return sequence / sequence_rank.size; }
   Index chunk_rows() const { return sequence / sequence_rank.chunks; }
   bool shares_sequences() const { return sequence_rank.size > 1; }
+  /// The KV heads for which a sequence rank computes attention, and how many neighbouring ranks
+  /// have copies of them.
+  Index attention_kv_heads() const { return std::max<Index>(1, own.kv_heads / sequence_rank.size); }
+  Index attention_kv_copies() const {
+    return std::max<Index>(1, sequence_rank.size / own.kv_heads);
+  }
+  /// The columns of q, k and v in attention, of all sequence ranks.
+  Index exchanged_width() const { return own.width + 2 * own.kv_width * attention_kv_copies(); }
 
   /// Returns whether only the adapters train.
   bool is_frozen() const { return adapters.rank > 0; }

@@ -37,9 +37,17 @@ constexpr std::string_view without_effect[] = {"zero.stage",
                                                "optimizer.max_skip",
                                                "optimizer.loss_scale"};
 
+/// Returns whether sequence ranks may have copies of KV heads, whose gradients are added in another
+/// order then.
+bool copies_heads(const deck::Config& config) {
+  const Index kv_heads = config.model.kv_heads / config.grid.tensor;
+  return config.model.kv_heads > 0 && config.train.sequence_chunks > std::max<Index>(1, kv_heads);
+}
+
 /// Returns whether a new value of the key changes bits. `change` begins with the key.
 bool has_effect(std::string_view change, const deck::Config& config) {
   const std::string_view key = change.substr(0, change.find(' '));
+  if (key == "grid.sequence" && copies_heads(config)) return true;
   if (key == "grid.data" || key == "grid.sequence") return !rank_dependence(config).empty();
   if (key == "train.steps") return config.optimizer.schedule != deck::Schedule::constant;
   if (key == "train.seed") return config.model.dropout > 0 || config.model.attention_dropout > 0;
@@ -79,6 +87,8 @@ std::vector<std::string> bits_depend_on(const deck::Config& config, const std::s
     items.emplace_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 2, rest.size()));
   }
+  if (config.grid.sequence > 1 && copies_heads(config))
+    items.push_back(fmt::format("grid.sequence {}, if above the KV heads", config.grid.sequence));
   for (const std::string& reason : rank_dependence(config))
     items.push_back(
         fmt::format("the {} data-parallel ranks because of {}", config.grid.data, reason));
