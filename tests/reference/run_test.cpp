@@ -18,6 +18,7 @@ struct Tensor {
   Index ranks = 1;
   bool sequence_parallel = false;
   Index stage = 0;  // 0: every rank holds all state; the bits do not depend on the stage
+  Index sequence = 1, tile_rows = 0;
 };
 
 /// A case, its engine with the case's initial weights, and the results of all steps.
@@ -30,6 +31,7 @@ struct CaseRun {
     config.train.precision = precision;
     set_offload_if_needed(config);
     config.zero.stage = tensor.stage;
+    config.grid.sequence = tensor.sequence, config.train.tile_rows = tensor.tile_rows;
     config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
     training = std::make_unique<Training>(config, group);
     const param::Table& table = training->engine->blueprint().table;
@@ -187,6 +189,31 @@ TEST_P(PackedRun, Fp32AgreesWithFloat64) {
 
 INSTANTIATE_TEST_SUITE_P(Documents, PackedRun,
                          testing::Values("packed_gpt2", "packed_llama", "packed_qwen2",
+                                         "packed_qwen3", "lora_llama"),
+                         [](const auto& test) { return test.param; });
+
+/// Ranks that share each sequence, with its feed-forward part in tiles.
+class SequenceRun : public testing::TestWithParam<std::string> {};
+
+TEST_P(SequenceRun, Fp32AgreesWithFloat64) {
+  const deck::Config config = ReferenceCase(GetParam()).config();
+  Index runs = 0;
+  for (Index ranks = 2; ranks <= launch_ranks(); ++ranks) {
+    if (launch_ranks() % ranks != 0 || config.model.heads % ranks != 0 ||
+        config.model.sequence % ranks != 0)
+      continue;
+    SCOPED_TRACE(std::to_string(ranks) + " sequence ranks");
+    const Index tile_rows = deck::trains_adapters(config.lora) ? 0 : 5;
+    expect_fp32_run(CaseRun(GetParam(), Dtype::fp32, Micro::one_sequence,
+                            {.stage = ranks % 4, .sequence = ranks, .tile_rows = tile_rows}));
+    ++runs;
+  }
+  if (runs == 0) GTEST_SKIP() << "no grid of " << launch_ranks();
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, SequenceRun,
+                         testing::Values("even", "odd", "llama_even", "llama_scaled", "qwen2",
+                                         "qwen3", "packed_gpt2", "packed_llama", "packed_qwen2",
                                          "packed_qwen3", "lora_llama"),
                          [](const auto& test) { return test.param; });
 
