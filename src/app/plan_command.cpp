@@ -116,11 +116,15 @@ ExitCode fit_deck(const PlanArguments& arguments) {
 
 ExitCode search_deck(const PlanArguments& arguments) {
   const GivenMachine machine = machine_of(arguments);
-  KZERO_REQUIRE(arguments.fit || machine->rank_memory, ExitCode::usage,
-                "--search needs the memory of a rank: --fit, or rank.memory in {}", machine->name);
-  const Index bytes = arguments.fit.value_or(static_cast<Index>(machine->rank_memory.value_or(0)));
+  const auto memory = machine ? machine->rank_memory : std::nullopt;
+  KZERO_REQUIRE(arguments.fit || memory, ExitCode::usage,
+                "--search needs the memory of a rank: --fit, or rank.memory in {}",
+                machine ? machine->name : "the file of --rates");
+  const Index bytes = arguments.fit.value_or(static_cast<Index>(memory.value_or(0)));
   const std::vector<Launch> all = searched_launches(arguments, machine);
   const Estimator estimator(arguments, machine, all);
+  KZERO_REQUIRE(estimator.has_rates(), ExitCode::usage,
+                "--search needs rates: --rates, or --tflops for a device");
   std::vector<plan::Proposal> found;
   for (const Launch& launch : all) {
     std::ranges::move(

@@ -85,6 +85,12 @@ class LaunchReader {
   deck::Source source_;
 };
 
+/// The part of a core's time that a thread of a planned rank has on a node like this one.
+double core_share(const plan::Entry& entry) {
+  const Index threads = entry.outlines.front().node_ranks * entry.threads;
+  return std::min(1.0, static_cast<double>(runtime::usable_cores()) / static_cast<double>(threads));
+}
+
 /// Rates for every number of threads in the launches, measured with as many as this machine has
 /// cores for. Empty if operations cannot be measured.
 std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
@@ -102,6 +108,15 @@ std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
                        .set_disable_warnings(true));
   }
   return plan::RateSource(given, all.front().config, threads);
+}
+
+/// The ranks of a node in which a search looks for tensor groups.
+Index searched_node_ranks(const PlanArguments& arguments, const GivenMachine& machine) {
+  if (machine) return machine->network.node_ranks;
+  KZERO_REQUIRE(arguments.ranks.size() == 1, ExitCode::usage,
+                "--search without --rates needs --ranks with one number of ranks");
+  const Index ranks = arguments.ranks.front();
+  return ceil_div(ranks, nodes_of(arguments, machine, ranks));
 }
 
 }  // namespace
@@ -125,8 +140,9 @@ std::vector<Launch> searched_launches(const PlanArguments& arguments, const Give
   const LaunchReader reader(arguments, machine);
   std::vector<Launch> found;
   std::optional<Error> first_refusal;
-  for (Index tensor = 1; tensor <= machine->network.node_ranks; ++tensor) {
-    if (machine->network.node_ranks % tensor != 0) continue;
+  const Index node_ranks = searched_node_ranks(arguments, machine);
+  for (Index tensor = 1; tensor <= node_ranks; ++tensor) {
+    if (node_ranks % tensor != 0) continue;
     try {
       std::ranges::move(reader.with_tensor(tensor), std::back_inserter(found));
     } catch (const Error& error) {
@@ -146,12 +162,12 @@ Estimator::Estimator(const PlanArguments& arguments, const GivenMachine& machine
 
 std::pair<plan::Rates, plan::Network> Estimator::rates_of(const plan::Entry& entry) const {
   if (machine_) return {machine_->rates_at(entry.width), machine_->network};
-  const plan::Rates rates = source_->of_rank(entry.threads);
+  const plan::Rates rates = source_->of_rank(entry.threads, core_share(entry));
   return {rates, plan::uniform_network(rates.sent_bytes)};
 }
 
 void Estimator::add_to(plan::Entry& entry, Index nodes) const {
-  if (!machine_ && !source_) return;
+  if (!has_rates()) return;
   const auto [rates, network] = rates_of(entry);
   entry.estimate = plan::estimate(entry, rates, network);
   if (machine_) entry.machine = machine_->name;

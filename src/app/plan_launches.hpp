@@ -38,6 +38,8 @@ class Estimator {
   Estimator(const PlanArguments& arguments, const GivenMachine& machine,
             const std::vector<Launch>& all);
 
+  bool has_rates() const { return machine_ || source_; }
+
   /// Adds the estimate, and the campaign of --tokens.
   void add_to(plan::Entry& entry, Index nodes) const;
 

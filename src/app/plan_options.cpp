@@ -114,7 +114,7 @@ CLI::Option* add_rates(CLI::App& command, PlanArguments& a, CLI::Option* deck) {
       .add_flag("--search", a.search,
                 "propose grid, stage, sharding, micro-batch and recomputation for --ranks or "
                 "--nodes, in the memory of --fit or of the rates file")
-      ->needs(machine)
+      ->needs(deck)
       ->excludes("--tokens");
   return machine;
 }

@@ -78,11 +78,11 @@ RateSource::RateSource(const GivenRates& given, const deck::Config& config, Inde
   if (!given.sent_bytes) measured_.sent_bytes = measure_messages();
 }
 
-Rates RateSource::of_rank(Index threads) const {
-  const double share = static_cast<double>(threads) / static_cast<double>(threads_);
+Rates RateSource::of_rank(Index threads, double core_share) const {
+  const double share = core_share * static_cast<double>(threads) / static_cast<double>(threads_);
   return {given_.operations.value_or(measured_.operations * share),
           given_.memory_bytes.value_or(measured_.memory_bytes * share),
-          given_.sent_bytes.value_or(measured_.sent_bytes)};
+          given_.sent_bytes.value_or(core_share * measured_.sent_bytes)};
 }
 
 }  // namespace kzero::plan

@@ -1,5 +1,5 @@
 // The rates of an estimate: given, or measured on this machine in a fraction of a second. Measured
-// rates assume that ranks do not share cores and that all machines are like this one.
+// rates assume that all machines are like this one.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,9 @@ class RateSource {
   RateSource(const GivenRates& given, const deck::Config& config, Index threads);
 
   /// Returns the rates of a rank with `threads` threads. Measured operation and memory rates scale
-  /// with their number.
-  Rates of_rank(Index threads) const;
+  /// with their number. If a node has more threads than cores, a thread has `core_share` of a core,
+  /// and every measured rate is that share: cores also copy a node's messages.
+  Rates of_rank(Index threads, double core_share = 1) const;
 
  private:
   GivenRates given_;

@@ -3,8 +3,8 @@
 //   seconds = (model operations + recomputed operations + matrix operations) / operation rate
 //             + (recomputed bytes + optimizer bytes) / memory rate + bytes sent / message rate
 //
-// step_time.hpp subtracts the messages that overlap. Waiting for slower ranks and oversubscribed
-// cores are ignored. docs/results.md compares estimates with measurements.
+// step_time.hpp subtracts the messages that overlap. Waiting for slower ranks is ignored.
+// docs/results.md compares estimates with measurements.
 #pragma once
 
 #include <array>

@@ -145,6 +145,25 @@ class Planner(LaunchTest):
         piped = subprocess.run(command, cwd=self.folder, input=deck, capture_output=True, text=True, check=True)
         self.assertEqual(json.loads(piped.stdout), self.plan(*search[2:-1]))
 
+    def test_ranks_that_share_cores_share_the_measured_rates(self):
+        given = ("--tflops", "1000000", "--bandwidth", "1000TB")  # the update takes all of the time
+        done = self.run_kzero(
+            "plan",
+            "deck.toml",
+            "zero.stage=0",
+            "model.hidden=510",
+            "train.global_batch=16",
+            "--ranks",
+            "1,16",
+            "--threads",
+            "1",
+            *given,
+            "--json",
+        )
+        alone, sharing = json.loads(self.expect(done, 0).stdout)
+        share = min(1, len(os.sched_getaffinity(0)) / 16)
+        self.assertAlmostEqual(alone["step_seconds_estimate"] / sharing["step_seconds_estimate"], share, places=2)
+
     def test_a_search_that_cannot_be_made_says_why(self):
         search = ("--rates", "machine.toml", "--search")
         self.expect(
@@ -152,7 +171,18 @@ class Planner(LaunchTest):
         )
         (self.folder / "machine.toml").write_text(MACHINE.replace('memory = "1MB"\n', ""))
         self.refused("--search needs the memory of a rank: --fit, or rank.memory in machine.toml", *search)
-        self.refused("--search requires --rates", "--search")
+        self.refused("--search needs the memory of a rank: --fit, or rank.memory in the file of --rates", "--search")
+        self.refused("--search without --rates needs --ranks with one number of ranks", "--search", "--fit", "1GB")
+
+    def test_without_a_machine_file_a_search_has_the_rates_of_a_deck(self):
+        rates = ("--tflops", "1", "--bandwidth", "1GB", "--memory-bandwidth", "10GB")
+        search = ("plan", "deck.toml", "model.heads=4", "--ranks", "4", "--search", "--fit", "1MB", *rates, "--json")
+        proposals = json.loads(self.expect(self.run_kzero(*search), 0).stdout)
+        self.assertEqual({p["grid"]["tensor"] for p in proposals}, {1, 2, 4})
+        settings = [f"{key}={json.dumps(value)}" for key, value in proposals[0]["settings"].items()]
+        again = self.run_kzero("plan", "deck.toml", "model.heads=4", *settings, "--ranks", "4", *rates, "--json")
+        (planned,) = json.loads(self.expect(again, 0).stdout)
+        self.assertEqual(planned["step_seconds_estimate"], proposals[0]["step_seconds_estimate"])
 
 
 if __name__ == "__main__":

@@ -197,6 +197,8 @@ TEST(Rates, MeasuredMemoryIsSharedByThreads) {
   EXPECT_DOUBLE_EQ(source.of_rank(2).memory_bytes, 2 * source.of_rank(1).memory_bytes);
   EXPECT_GT(source.of_rank(1).sent_bytes, 0);
   EXPECT_EQ(source.of_rank(2).sent_bytes, source.of_rank(1).sent_bytes);
+  EXPECT_DOUBLE_EQ(source.of_rank(2, 0.5).memory_bytes, source.of_rank(1).memory_bytes);
+  EXPECT_DOUBLE_EQ(source.of_rank(2, 0.5).sent_bytes, 0.5 * source.of_rank(2).sent_bytes);
 }
 
 TEST(Json, HoldsTheFieldsThatProgramsReadByName) {
