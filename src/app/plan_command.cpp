@@ -46,7 +46,7 @@ void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
                                : "on where messages leave nodes");
 }
 
-/// Writes the time line of the planned step: one rank and its link.
+/// Writes the time line of the planned step: one rank and its links.
 void write_time_line(const PlanArguments& arguments, const plan::Entry& entry,
                      const Estimator& estimator) {
   KZERO_REQUIRE(entry.estimate, ExitCode::usage, "--time-line needs rates: --tflops or --rates");
@@ -54,7 +54,9 @@ void write_time_line(const PlanArguments& arguments, const plan::Entry& entry,
   const std::vector<SpanRecord> spans = estimator.time_line(entry);
   const auto begin = [](const SpanRecord& span) { return span.begin; };
   const auto end = [](const SpanRecord& span) { return span.end; };
-  run::TracedRank rank{.host = "planned", .lanes = {"compute", "messages of group data"}};
+  run::TracedRank rank{.host = "planned",
+                       .lanes = {"compute", "messages within the node", "messages between nodes",
+                                 "copies between device and host"}};
   if (!spans.empty()) {
     rank.begin = std::ranges::min(spans, {}, begin).begin;
     rank.end = std::ranges::max(spans, {}, end).end;
@@ -120,7 +122,8 @@ ExitCode search_deck(const PlanArguments& arguments) {
   KZERO_REQUIRE(arguments.fit || memory, ExitCode::usage,
                 "--search needs the memory of a rank: --fit, or rank.memory in {}",
                 machine ? machine->name : "the file of --rates");
-  const Index bytes = arguments.fit.value_or(static_cast<Index>(memory.value_or(0)));
+  const plan::Room room{.device = arguments.fit.value_or(static_cast<Index>(memory.value_or(0))),
+                        .host = machine ? static_cast<Index>(machine->host_memory) : 0};
   const std::vector<Launch> all = searched_launches(arguments, machine);
   const Estimator estimator(arguments, machine, all);
   KZERO_REQUIRE(estimator.has_rates(), ExitCode::usage,
@@ -128,13 +131,13 @@ ExitCode search_deck(const PlanArguments& arguments) {
   std::vector<plan::Proposal> found;
   for (const Launch& launch : all) {
     std::ranges::move(
-        plan::proposals(launch.config, launch.ranks, launch.threads.count, bytes,
+        plan::proposals(launch.config, launch.ranks, launch.threads.count, room,
                         [&](plan::Entry& entry) { estimator.add_to(entry, launch.nodes); }),
         std::back_inserter(found));
   }
   KZERO_REQUIRE(!found.empty(), ExitCode::memory,
                 "nothing fits in {} a rank, in no grid, stage or kind of recomputation",
-                format_bytes(bytes));
+                format_bytes(room.device));
   plan::sort_by_time(found);
   introduce(arguments, all);
   print(arguments, found);

@@ -101,6 +101,11 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::
       training(definition->training_trace(), layout, schedule_options(config, stage)),
       validation(definition->validation_trace(), layout, schedule_options(config, stage)) {}
 
+bool offloads(const deck::Config& config) {
+  return config.zero.offload == deck::Offload::host &&
+         (!tensor::on_host || comm::moves_by_itself(config));
+}
+
 const param::StateArrays& Blueprint::state_arrays() const { return optimizer->state(); }
 
 }  // namespace kzero::engine

@@ -24,6 +24,10 @@ namespace kzero::engine {
 /// the units that they gather. Throws Error(usage) if a copy per node is not possible.
 zero::Stage stage_of(const deck::Config& config, Index data_ranks);
 
+/// Returns whether the optimizer's state is offloaded from a device. In runs of host builds, the
+/// state is always on the host. Their plans with NCCL are of devices.
+bool offloads(const deck::Config& config);
+
 /// A model on one rank of the grid.
 struct ModelBlueprint {
   model::TensorRank tensor;

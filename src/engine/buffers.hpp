@@ -64,12 +64,6 @@ struct Buffers {
   zero::Placement optimizer_;
 };
 
-/// Returns whether the optimizer's state is offloaded from a device. In host builds, the state is
-/// always on the host.
-inline bool offloads(const deck::Config& config) {
-  return config.zero.offload == deck::Offload::host && !tensor::on_host;
-}
-
 /// Returns whether checkpoints access the optimizer's state in place.
 inline bool host_reaches_state(const deck::Config& config) {
   return tensor::on_host || offloads(config);

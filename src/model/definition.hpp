@@ -41,7 +41,8 @@ struct Resources;
 /// The work per token that activation checkpointing adds to training.
 struct Recomputed {
   double operations = 0;  // of GEMMs and attention, with the elementwise passes between them
-  double elements = 0;  // read and written by elementwise passes and by copies to and from the host
+  double elements = 0;    // read and written by elementwise passes
+  double offloaded = 0;   // elements read and written by copies to and from the host
 };
 
 /// A collective that the tensor group or the sequence group runs `count` times per training

@@ -98,7 +98,7 @@ Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompu
   if (recompute.mode == Mode::layernorm_gelu)
     sum.elements = again * (4 * d + static_cast<double>(s.hidden_columns()) + f + rotated);
   sum.operations += layers * 2 * AdapterGemms(s.adapters).inner;
-  if (recompute.offload == deck::Offload::host) sum.elements += layers * 4 * d;
+  if (recompute.offload == deck::Offload::host) sum.offloaded = layers * 4 * d;
   return sum;
 }
 

@@ -20,7 +20,7 @@ Settings Answer::settings() const {
 }
 
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
-  const Fitter fitter(ranks, threads, bytes);
+  const Fitter fitter(ranks, threads, {.device = bytes});
   Fit found;
   for (Index stage = 0; stage <= 3; ++stage) {
     deck::Config config = deck;

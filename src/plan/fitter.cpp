@@ -10,7 +10,8 @@ std::optional<Entry> Fitter::attempt(deck::Config config) const {
   if (refusal(config)) return std::nullopt;
   try {
     Entry entry = plan(config, threads_);
-    if (entry.device_bytes() <= bytes_) return entry;
+    const Index on_device = entry.device_bytes();
+    if (on_device <= room_.device && entry.total_bytes() - on_device <= room_.host) return entry;
   } catch (const Error& error) {  // its memory overflows the counter
     if (error.code() != ExitCode::memory) throw;
   }

@@ -1,6 +1,7 @@
 // Plans variants of a deck and keeps those that the rules accept and a rank's memory holds.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,12 +10,17 @@
 
 namespace kzero::plan {
 
+/// The memory of a rank or of its device, and of the host for what is offloaded from a device.
+struct Room {
+  Index device = 0;
+  Index host = std::numeric_limits<Index>::max();
+};
+
 class Fitter {
  public:
-  /// Variants are launched on `ranks` with `threads` each. `bytes` is the memory of a rank, or of
-  /// its device.
-  Fitter(Index ranks, Index threads, Index bytes)
-      : ranks_(ranks), threads_(threads), bytes_(bytes) {}
+  /// Variants are launched on `ranks` with `threads` each.
+  Fitter(Index ranks, Index threads, const Room& room)
+      : ranks_(ranks), threads_(threads), room_(room) {}
 
   /// Returns the plan of a deck if the rules accept it and it fits.
   std::optional<Entry> attempt(deck::Config config) const;
@@ -30,7 +36,8 @@ class Fitter {
   std::optional<Entry> most_layers(deck::Config config) const;
 
  private:
-  Index ranks_, threads_, bytes_;
+  Index ranks_, threads_;
+  Room room_;
 };
 
 /// The recomputation modes of a deck to try. P_a needs tensor ranks to partition a block's input.

@@ -13,7 +13,7 @@ std::int64_t nanoseconds(double seconds) { return std::llround(1e9 * seconds); }
 }  // namespace
 
 void LinkedRank::work(double seconds, std::string_view what, Index unit) {
-  add_span(false, SpanKind::phase, now_, now_ + seconds, what, unit);
+  add_span(0, SpanKind::phase, now_, now_ + seconds, what, unit);
   now_ += seconds;
 }
 
@@ -21,17 +21,28 @@ void LinkedRank::block(double seconds, Cause cause) { wait(now_ + seconds, cause
 
 void LinkedRank::wait(double until, Cause cause) {
   if (until <= now_) return;
-  add_span(false, SpanKind::wait, now_, until, name_of(cause), -1);
+  add_span(0, SpanKind::wait, now_, until, name_of(cause), -1);
   waits_[cause] += until - now_;
   now_ = until;
 }
 
-double LinkedRank::begin(double seconds, Cause cause, std::string_view what, Index unit) {
-  const double begin = std::max(link_, now_);
-  link_ = begin + seconds;
-  add_span(true, SpanKind::message, begin, link_, what, unit);
-  if (!in_flight_) wait(link_, cause);
-  return link_;
+double LinkedRank::begin(const LinkUse& use, const Message& message) {
+  double& stream = streams_[static_cast<std::size_t>(message.stream)];
+  double begin = std::max({now_, stream, message.after});
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const auto& [busy, end] = use.uses[i];
+    if (busy > 0) begin = std::max(begin, links_[i] - (end - busy));
+  }
+  stream = begin + use.seconds;
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const auto& [busy, end] = use.uses[i];
+    if (busy == 0) continue;
+    links_[i] = begin + end;
+    add_span(i + 1, SpanKind::message, links_[i] - busy, links_[i], message.name, message.unit);
+  }
+  const double arrival = stream;
+  if (!in_flight_ && message.stream != Stream::copies) wait(arrival, message.cause);
+  return arrival;
 }
 
 void LinkedRank::repeat(const Mark& since, double times) {
@@ -39,17 +50,18 @@ void LinkedRank::repeat(const Mark& since, double times) {
   for (const Cause cause : all_causes)
     waits_[cause] += times * (waits_[cause] - since.waits[cause]);
   now_ += seconds;
-  link_ += seconds;
+  for (double& free : streams_) free += seconds;
+  for (double& free : links_) free += seconds;
 }
 
-void LinkedRank::add_span(bool on_link, SpanKind kind, double begin, double end,
+void LinkedRank::add_span(std::size_t lane, SpanKind kind, double begin, double end,
                           std::string_view what, Index unit) {
   if (spans_ == nullptr || end <= begin) return;
   SpanRecord& span = spans_->emplace_back();
   span.begin = nanoseconds(begin);
   // A nanosecond lies between spans, which would otherwise seem to nest where a reader rounds.
   span.end = std::max(nanoseconds(end) - 1, span.begin + 1);
-  span.lane = on_link ? 1 : 0;
+  span.lane = static_cast<std::uint8_t>(lane);
   span.kind = kind;
   const SpanName name = unit < 0 ? SpanName("{}", what) : SpanName("{} of unit {}", what, unit);
   std::strncpy(span.name, name.c_str(), SpanName::most);

@@ -1,24 +1,36 @@
-// One rank of a planned step with its link: the time on each, what the rank waits for, and
+// One rank of a planned step with its links: the time on each, what the rank waits for, and
 // optionally the spans of a time line.
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
 #include "base/timeline.hpp"
+#include "plan/network.hpp"
 #include "plan/time.hpp"
 
 namespace kzero::plan {
 
+/// What makes a rank's messages, each in the order in which they begin. Over MPI one thread makes
+/// all collectives. NCCL has a communicator for sums and one for all others.
+enum class Stream { collectives, sums, copies };
+
+/// Messages of a rank.
+struct Message {
+  Stream stream = Stream::collectives;
+  Cause cause = Cause::gathers;
+  std::string_view name{};
+  Index unit = -1;   // -1: of no unit
+  double after = 0;  // the time before which they cannot begin
+};
+
 class LinkedRank {
  public:
-  /// in_flight: messages move while the rank computes. Spans are appended to `spans` unless it is
-  /// null.
-  LinkedRank(bool in_flight, std::vector<SpanRecord>* spans)
-      : in_flight_(in_flight), spans_(spans) {}
+  /// in_flight: collectives move while the rank computes; copies to and from the host always do.
+  explicit LinkedRank(bool in_flight) : in_flight_(in_flight) {}
 
   double now() const { return now_; }
-  const Waits& waits() const { return waits_; }
 
   void work(double seconds, std::string_view what, Index unit);
 
@@ -27,8 +39,9 @@ class LinkedRank {
 
   void wait(double until, Cause cause);
 
-  /// Begins messages and returns when they arrive. The link carries one message at a time.
-  double begin(double seconds, Cause cause, std::string_view what, Index unit);
+  /// Begins messages and returns when they arrive. They begin when their stream and the links they
+  /// use are free: a link carries one message at a time.
+  double begin(const LinkUse& use, const Message& message);
 
   /// Repeats the time and the waiting since `since` this many times, without spans.
   struct Mark {
@@ -38,16 +51,18 @@ class LinkedRank {
   Mark mark() const { return {now_, waits_}; }
   void repeat(const Mark& since, double times);
 
-  /// Records spans from now on.
+  /// Records spans from now on. Lane 0 is the rank, lanes 1 to 3 are its links.
   void record(std::vector<SpanRecord>* spans) { spans_ = spans; }
 
  private:
-  void add_span(bool on_link, SpanKind kind, double begin, double end, std::string_view what,
+  void add_span(std::size_t lane, SpanKind kind, double begin, double end, std::string_view what,
                 Index unit);
 
   bool in_flight_;
-  std::vector<SpanRecord>* spans_;
-  double now_ = 0, link_ = 0;
+  std::vector<SpanRecord>* spans_ = nullptr;
+  double now_ = 0;
+  std::array<double, 3> streams_{};               // when each is free
+  std::array<double, all_links.size()> links_{};  // when each is free
   Waits waits_;
 };
 

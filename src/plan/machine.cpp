@@ -18,7 +18,8 @@ double Machine::attained_at(Index width) const {
 Rates Machine::rates_at(Index width) const {
   return {.operations = operations * attained_at(width),
           .memory_bytes = memory_bytes,
-          .sent_bytes = network.within_node};
+          .sent_bytes = network.within_node,
+          .host = host};
 }
 
 }  // namespace kzero::plan

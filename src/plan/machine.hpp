@@ -17,6 +17,8 @@ struct Machine {
   std::map<Index, double> attained;   // fraction of them, above 0, by model.hidden; empty: 1
   double memory_bytes = 0;            // per rank and second, read plus written
   std::optional<double> rank_memory;  // bytes; empty: the file does not say
+  HostRates host;                     // of a rank with a device
+  double host_memory = 0;             // bytes of the host for a rank's offloads
   Network network;
   Site site;
 

@@ -84,6 +84,12 @@ const std::vector<Key>& keys() {
        [](Machine& m, double value) { m.site.node_failure_seconds = 3600 * value; }, true},
       {"storage.bandwidth", size, bytes_of_text,
        [](Machine& m, double value) { m.site.storage_bytes = value; }, true},
+      {"host.bandwidth", size, bytes_of_text,
+       [](Machine& m, double value) { m.host.copied_bytes = value; }, true},
+      {"host.memory_bandwidth", size, bytes_of_text,
+       [](Machine& m, double value) { m.host.memory_bytes = value; }, true},
+      {"host.memory", "bytes such as \"80GB\"", bytes_of_text,
+       [](Machine& m, double value) { m.host_memory = value; }, true},
       {"network.rings", "an integer from 1 to 1000000", count_of,
        [](Machine& m, double value) { m.network.rings = static_cast<Index>(value); }, true},
       {"node.latency", latency, latency_of,
@@ -116,8 +122,11 @@ class Reader {
         }
       }
     }
+    const bool has_host =
+        std::ranges::any_of(found_, [](const std::string& key) { return is_of_host(key); });
     for (const Key& key : keys()) {
-      if (is_toml && !key.has_default && !found_.contains(key.path)) {
+      const bool is_needed = !key.has_default || (has_host && is_of_host(key.path));
+      if (is_toml && is_needed && !found_.contains(key.path)) {
         problems_.push_back(
             {{.text = source_.name},
              fmt::format("key '{}' is missing; it must be {}", key.path, key.allowed)});
@@ -128,6 +137,9 @@ class Reader {
   }
 
  private:
+  /// The keys of [host] are of use only together.
+  static bool is_of_host(std::string_view key) { return key.starts_with("host."); }
+
   void take(const std::string& path, const deck::Entry& entry) {
     const auto key = std::ranges::find(keys(), path, &Key::path);
     if (key == keys().end()) {

@@ -1,6 +1,7 @@
 #include "plan/network.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kzero::plan {
 
@@ -70,16 +71,59 @@ double seconds_per_byte(const Network& network, const Groups& groups, Pattern pa
   return slowest;
 }
 
-double seconds_of(const Network& network, Index sharing, double ring_byte,
-                  const Collective& collective) {
+LinkUse LinkUse::of(Link link, double seconds) {
+  LinkUse use{.seconds = seconds};
+  use[link] = {seconds, seconds};
+  return use;
+}
+
+LinkUse LinkUse::then(const LinkUse& next) const {
+  LinkUse both = *this;
+  for (const Link link : all_links) {
+    both[link].busy += next[link].busy;
+    if (next[link].busy > 0) both[link].end = seconds + next[link].end;
+  }
+  both.seconds += next.seconds;
+  return both;
+}
+
+LinkUse LinkUse::repeated(double times) const {
+  LinkUse all{.seconds = times * seconds};
+  for (const Link link : all_links) {
+    const Use& use = (*this)[link];
+    if (use.busy > 0) all[link] = {times * use.busy, (times - 1) * seconds + use.end};
+  }
+  return all;
+}
+
+LinkUse use_of(const Network& network, Index sharing, double ring_byte,
+               const Collective& collective) {
   const auto& [pattern, within, between, within_messages, between_messages] = collective;
+  const double inside = within / network.within_node + within_messages * network.within_latency;
+  const double outside =
+      between / rate_between(network, sharing) + between_messages * network.between_latency;
   const double latency =
       within_messages * network.within_latency + between_messages * network.between_latency;
-  if (pattern == Pattern::ring) return latency + (within + between) * ring_byte;
-  const double inside = within / network.within_node;
-  const double outside = between / rate_between(network, sharing);
-  if (pattern == Pattern::swaps) return latency + inside + outside;
-  return latency + std::max({inside, outside, (within + between) / network.rank_sends});
+  double seconds = inside + outside;
+  if (pattern == Pattern::ring) {
+    seconds = latency + (within + between) * ring_byte;
+  } else if (pattern == Pattern::exchange) {
+    seconds =
+        latency + std::max({within / network.within_node, between / rate_between(network, sharing),
+                            (within + between) / network.rank_sends});
+  }
+  const bool leaves_node = between > 0 && std::isinf(network.rank_sends);
+  if (!leaves_node) return LinkUse::of(Link::within, seconds);
+  LinkUse use{.seconds = seconds};
+  if (pattern == Pattern::ring) {
+    const double hops = std::min(seconds, (within + between) / network.within_node);
+    use[Link::between] = {seconds, seconds};
+    if (within > 0) use[Link::within] = {hops, hops};
+  } else {
+    use[Link::between] = {outside, outside};
+    if (within > 0) use[Link::within] = {inside, pattern == Pattern::swaps ? seconds : inside};
+  }
+  return use;
 }
 
 }  // namespace kzero::plan

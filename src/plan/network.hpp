@@ -3,6 +3,7 @@
 // the same time, and the slowest rank or node determines the result.
 #pragma once
 
+#include <array>
 #include <limits>
 
 #include "base/types.hpp"
@@ -48,9 +49,38 @@ struct Collective {
   double bytes() const { return within + between; }
 };
 
-/// Returns the seconds of a collective. The rank's node has `sharing` ranks, and each sends as
-/// much. A byte of a ring takes `ring_byte` seconds.
-double seconds_of(const Network& network, Index sharing, double ring_byte,
-                  const Collective& collective);
+/// What carries the messages of a rank.
+enum class Link { within, between, host };
+
+constexpr std::array all_links{Link::within, Link::between, Link::host};
+
+/// The seconds of messages, and those in which they use each link: `busy` seconds that end `end`
+/// seconds after the messages begin.
+struct LinkUse {
+  struct Use {
+    double busy = 0, end = 0;
+  };
+
+  double seconds = 0;
+  std::array<Use, all_links.size()> uses{};
+
+  /// Uses one link all the time.
+  static LinkUse of(Link link, double seconds);
+
+  Use& operator[](Link link) { return uses[static_cast<std::size_t>(link)]; }
+  const Use& operator[](Link link) const { return uses[static_cast<std::size_t>(link)]; }
+
+  /// Returns these messages and others that begin when these have ended.
+  LinkUse then(const LinkUse& next) const;
+
+  /// Returns these messages `times` times in turn.
+  LinkUse repeated(double times) const;
+};
+
+/// Returns the time of a collective and the links it uses. The rank's node has `sharing` ranks, and
+/// each sends as much. A byte of a ring takes `ring_byte` seconds. A ring that leaves the node uses
+/// the link between nodes all the time. A rank with one rate to all others has one link, `within`.
+LinkUse use_of(const Network& network, Index sharing, double ring_byte,
+               const Collective& collective);
 
 }  // namespace kzero::plan

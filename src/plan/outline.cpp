@@ -5,6 +5,7 @@
 
 #include "comm/placement.hpp"
 #include "engine/expected_traffic.hpp"
+#include "plan/work.hpp"
 #include "zero/bucket.hpp"
 
 namespace kzero::plan {
@@ -267,6 +268,27 @@ MatrixTurns matrix_turns(const engine::Blueprint& b, const DataGroup& group, Ind
   return turns;
 }
 
+/// Adds the copies of blocks' kept inputs to the host and back. Every unit between the first and
+/// the one with the loss is a block.
+void keep_on_host(const deck::Config& config, std::vector<OutlinedOperation>& all) {
+  const auto is_loss = [](const OutlinedOperation& o) { return o.pass == param::Pass::loss; };
+  const Index head = std::ranges::find_if(all, is_loss)->unit;
+  const Index rows = config.train.micro_batch * config.model.sequence / config.grid.sequence;
+  const Index own = config.recompute.partition ? ceil_div(rows, config.grid.tensor) : rows;
+  for (OutlinedOperation& operation : all) {
+    if (operation.unit < 1 || operation.unit >= head) continue;
+    operation.kept_bytes = number(own * config.model.hidden * bytes_of(config.train.precision));
+    operation.has_kept_before = operation.pass == param::Pass::backward && operation.unit > 1;
+  }
+}
+
+HostUpdate host_update(const deck::Config& config, const engine::Blueprint& b) {
+  if (!engine::offloads(config)) return {};
+  constexpr Index buffers = 4;  // of optim::CpuOffloadOptimizer, which share a bucket
+  return {.bytes = number(updated_elements(b) * bytes_of(config.train.precision)),
+          .part_bytes = number(config.zero.bucket / buffers)};
+}
+
 std::vector<double> update_shares(const engine::Blueprint& b) {
   std::vector<double> shares;
   for (const param::UnitLayout& unit : b.trained_layout.units())
@@ -292,7 +314,9 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
   o.device_sums = o.has_rings;
   o.slots = group.slots();
   o.operations = outlined(b);
+  if (config.recompute.offload == deck::Offload::host) keep_on_host(config, o.operations);
   o.updates = update_shares(b);
+  o.host_update = host_update(config, b);
   o.tensor_per_micro_batch = tensor_traffic(config, b);
   o.matrices = matrix_turns(b, group, static_cast<Index>(data_rank), nodes.of_data_rank,
                             bytes_of(config.train.precision));

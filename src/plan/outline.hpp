@@ -25,6 +25,8 @@ struct UnitSum {
 /// operations and recomputation. The units are those of zero::ScheduleStep.
 struct OutlinedOperation {
   double work = 0, recomputed = 0;
+  double kept_bytes = 0;         // of a block's input, to the host in forward, back in backward
+  bool has_kept_before = false;  // in backward: the unit before is a block with a kept input
   std::vector<Index> gathers{}, needs{}, complete{};
   param::Pass pass = param::Pass::forward;
   Index unit = 0;
@@ -41,6 +43,13 @@ struct MatrixTurns {
   Index rounds = 0;
   Collective gather{}, back{};
   TensorTraffic tensor{};
+};
+
+/// An optimizer update on the host of a device: gradients are copied there and parameters back, in
+/// parts of constant size.
+struct HostUpdate {
+  double bytes = 0;  // of all gradients that the rank updates with
+  double part_bytes = 0;
 };
 
 struct Outline {
@@ -60,6 +69,7 @@ struct Outline {
   std::vector<Collective> update_gathers;  // of updated parameters, by unit; empty: they stay
   std::vector<UnitSum> sums, last_sums;    // by unit, of a round and of the last one
   std::vector<double> updates;             // shares of the optimizer's bytes, by unit
+  HostUpdate host_update;
   TensorTraffic tensor_per_micro_batch;
   MatrixTurns matrices;
 };

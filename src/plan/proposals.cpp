@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
-#include "plan/fitter.hpp"
-
 namespace kzero::plan {
 
 namespace {
+
+struct Offloads {
+  deck::Offload of_state, of_inputs;
+};
 
 /// The kinds of sharding of a stage: over all ranks, and with a copy for each node.
 std::vector<deck::Zero> sharding_variants(const deck::Config& deck) {
@@ -30,7 +32,20 @@ std::vector<deck::Zero> sharding_variants(const deck::Config& deck) {
   return all;
 }
 
-Settings settings_of(const Entry& entry, const deck::Zero& zero) {
+/// What is offloaded, the least first; the deck's own offloads without memory of the host.
+std::vector<Offloads> offload_variants(const deck::Config& deck, const deck::Recompute& recompute,
+                                       const Room& room) {
+  using enum deck::Offload;
+  if (room.host == 0) return {{deck.zero.offload, deck.recompute.offload}};
+  if (recompute.mode != deck::RecomputeMode::full) return {{none, none}, {host, none}};
+  return {{none, none}, {none, host}, {host, none}, {host, host}};
+}
+
+std::string place_of(deck::Offload offload) {
+  return offload == deck::Offload::host ? "host" : "none";
+}
+
+Settings settings_of(const Entry& entry, const deck::Config& deck, const deck::Zero& zero) {
   Settings settings{{"grid.tensor", entry.tensor_ranks},
                     {"zero.stage", entry.stage},
                     {"train.micro_batch", entry.micro_batch},
@@ -39,6 +54,10 @@ Settings settings_of(const Entry& entry, const deck::Zero& zero) {
   if (zero.gradients == deck::KeepsSums::nodes) settings.emplace_back("zero.gradients", "node");
   if (zero.parameters == deck::SharesParameters::node)
     settings.emplace_back("zero.parameters", "node");
+  if (zero.offload != deck.zero.offload)
+    settings.emplace_back("zero.offload", place_of(zero.offload));
+  if (entry.recompute.offload != deck.recompute.offload)
+    settings.emplace_back("recompute.offload", place_of(entry.recompute.offload));
   return settings;
 }
 
@@ -53,20 +72,26 @@ bool is_repetition(const Entry& entry, const std::vector<Proposal>& found) {
 
 }  // namespace
 
-std::vector<Proposal> proposals(const deck::Config& deck, Index ranks, Index threads, Index bytes,
-                                const Estimating& add_estimate) {
-  const Fitter fitter(ranks, threads, bytes);
+std::vector<Proposal> proposals(const deck::Config& deck, Index ranks, Index threads,
+                                const Room& room, const Estimating& add_estimate) {
+  const Fitter fitter(ranks, threads, room);
   std::vector<Proposal> found;
   for (const deck::Zero& zero : sharding_variants(deck)) {
     for (const deck::Recompute& recompute : recompute_variants(deck)) {
-      deck::Config config = deck;
-      config.zero = zero;
-      config.recompute = recompute;
-      auto entry = fitter.largest_micro_batch(config);
-      if (!entry) continue;
-      add_estimate(*entry);
-      if (is_repetition(*entry, found)) continue;
-      found.push_back({*entry, settings_of(*entry, zero)});
+      Index largest = 0;  // micro-batch with fewer offloads
+      for (const auto& [of_state, of_inputs] : offload_variants(deck, recompute, room)) {
+        deck::Config config = deck;
+        config.zero = zero;
+        config.zero.offload = of_state;
+        config.recompute = recompute;
+        config.recompute.offload = of_inputs;
+        auto entry = fitter.largest_micro_batch(config);
+        if (!entry || entry->micro_batch <= largest) continue;
+        largest = entry->micro_batch;
+        add_estimate(*entry);
+        if (is_repetition(*entry, found)) continue;
+        found.push_back({*entry, settings_of(*entry, deck, config.zero)});
+      }
     }
   }
   return found;

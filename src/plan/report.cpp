@@ -35,11 +35,11 @@ std::string waits_line(const Waits& waits) {
 
 std::string estimate_lines(const Estimate& e) {
   return fmt::format(
-      "step        {}, estimated: model {}{}, optimizer {}, messages {}{}\n{}"
+      "step        {}, estimated: model {}{}, optimizer {}, messages {}{}{}\n{}"
       "rates       {:.4g} Tflop/s, {:.1f} GB/s of memory, {:.2f} GB/s sent, each a rank\n",
       format_step(e.seconds()), format_step(e.model),
       e.recompute > 0 ? ", recompute " + format_step(e.recompute) : "", format_step(e.optimizer),
-      format_step(e.messages),
+      format_step(e.messages), e.copies > 0 ? ", copies " + format_step(e.copies) : "",
       e.overlapped > 0 ? fmt::format(", {} of them overlapped", format_step(e.overlapped)) : "",
       waits_line(e.waits), e.rates.operations / 1e12, e.rates.memory_bytes / 1e9,
       e.rates.sent_bytes / 1e9);
@@ -208,7 +208,7 @@ std::string table(const std::vector<Proposal>& proposals) {
     const Entry& entry = proposals[i].entry;
     text +=
         fmt::format("{:>7}{:>12}{:>14}{:>14}{:>10} {}\n", entry.ranks(), grid_of(entry),
-                    format_bytes(entry.total_bytes()), step_of(entry),
+                    format_bytes(entry.device_bytes()), step_of(entry),
                     metrics::format_count(entry.tokens_per_second()), shown(proposals[i].settings));
   }
   return text;

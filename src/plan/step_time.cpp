@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "plan/host_copies.hpp"
 #include "plan/linked_rank.hpp"
 
 namespace kzero::plan {
@@ -19,8 +20,9 @@ class Prices {
     if (o_.has_rings) ring_byte_ = seconds_per_byte(network_, o_.data, Pattern::ring);
   }
 
-  double of(const Collective& collective) const {
-    return collective.bytes() == 0 ? 0 : seconds_of(network_, o_.sharing, ring_byte_, collective);
+  LinkUse of(const Collective& collective) const {
+    if (collective.bytes() == 0) return {};
+    return use_of(network_, o_.sharing, ring_byte_, collective);
   }
 
   double of(const TensorTraffic& traffic) const {
@@ -34,7 +36,8 @@ class Prices {
   }
 
   double of(const UnitSum& sum) const {
-    return static_cast<double>(sum.slices) * (of(sum.collect) + of(sum.exchange) + of(sum.gather));
+    return static_cast<double>(sum.slices) *
+           (of(sum.collect).seconds + of(sum.exchange).seconds + of(sum.gather).seconds);
   }
 
  private:
@@ -57,9 +60,9 @@ class Reduction {
         gather_(prices.of(sum.gather)) {
     if (o.device_sums) {
       const auto n = static_cast<double>(slices_);
-      arrivals_ = {begin_messages(n * (collect_ + exchange_), "sum")};
-      if (gather_ > 0) gathered_ = begin_messages(n * gather_, "gather of the sum");
-      slices_ = 1, gather_ = 0;
+      arrivals_ = {begin_messages(collect_.then(exchange_).repeated(n), Stream::sums, "sum")};
+      if (gather_.seconds > 0) begin_gather(gather_.repeated(n), arrivals_[0]);
+      slices_ = 1, gather_ = {};
       return;
     }
     for (Index i = 0; i < std::min(slices_, slots_); ++i) begin();
@@ -70,24 +73,32 @@ class Reduction {
     for (Index i = 0; i < slices_; ++i) {
       rank_.wait(arrivals_[i], Cause::sums);
       if (i + slots_ < slices_) begin();
-      if (gather_ > 0) gathered_ = begin_messages(gather_, "gather of the sum");
+      if (gather_.seconds > 0) begin_gather(gather_, 0);
     }
     return gathered_;
   }
 
  private:
   void begin() {
-    if (collect_ > 0) rank_.wait(begin_messages(collect_, "sum within the node"), Cause::sums);
-    arrivals_.push_back(exchange_ > 0 ? begin_messages(exchange_, "sum") : rank_.now());
+    constexpr Stream one = Stream::collectives;
+    if (collect_.seconds > 0)
+      rank_.wait(begin_messages(collect_, one, "sum within the node"), Cause::sums);
+    const bool leaves = exchange_.seconds > 0;
+    arrivals_.push_back(leaves ? begin_messages(exchange_, one, "sum") : rank_.now());
   }
 
-  double begin_messages(double seconds, std::string_view what) {
-    return rank_.begin(seconds, Cause::sums, what, unit_);
+  void begin_gather(const LinkUse& use, double after) {
+    gathered_ = begin_messages(use, Stream::collectives, "gather of the sum", after);
+  }
+
+  double begin_messages(const LinkUse& use, Stream stream, std::string_view what,
+                        double after = 0) {
+    return rank_.begin(use, {stream, Cause::sums, what, unit_, after});
   }
 
   LinkedRank& rank_;
   Index unit_, slots_, slices_;
-  double collect_, exchange_, gather_;
+  LinkUse collect_, exchange_, gather_;
   double gathered_ = 0;
   std::vector<double> arrivals_;
 };
@@ -99,7 +110,8 @@ class Replay {
       : o_(outline),
         prices_(outline, network),
         parts_(parts),
-        rank_(outline.in_flight, nullptr),
+        rank_(outline.in_flight),
+        host_(rank_, parts.rates.host, outline),
         arrivals_(outline.updates.size()) {
     for (const Collective& gather : outline.gathers) gathers_.push_back(prices_.of(gather));
     for (const Collective& gather : outline.update_gathers)
@@ -114,11 +126,16 @@ class Replay {
     const double matrices = exchange_matrices();
     for (std::size_t u = 0; u < o_.updates.size(); ++u) {
       const auto unit = static_cast<Index>(u);
-      rank_.work((parts_.optimizer - matrices) * o_.updates[u], "update", unit);
-      if (update_gathers_.empty()) continue;
-      arrivals_[u] = {
-          rank_.begin(update_gathers_[u], Cause::updates, "gather of updated parameters", unit),
-          Cause::updates};
+      const double updated = host_.update(unit, (parts_.optimizer - matrices) * o_.updates[u]);
+      if (update_gathers_.empty()) {
+        arrivals_[u] = {updated, Cause::copies};
+        continue;
+      }
+      arrivals_[u] = {rank_.begin(update_gathers_[u], {.cause = Cause::updates,
+                                                       .name = "gather of updated parameters",
+                                                       .unit = unit,
+                                                       .after = updated}),
+                      Cause::updates};
     }
     if (o_.device_sums) return;  // the next step waits for each unit
     for (Arrival& arrival : arrivals_) arrive(arrival);
@@ -149,10 +166,14 @@ class Replay {
     };
     for (const OutlinedOperation& operation : o_.operations) {
       for (const Index u : operation.gathers) {
-        arrivals_[u] = {rank_.begin(gathers_[u], Cause::gathers, "gather of parameters", u),
-                        Cause::gathers};
+        const Message message{.cause = Cause::gathers,
+                              .name = "gather of parameters",
+                              .unit = u,
+                              .after = arrivals_[u].time};
+        arrivals_[u] = {rank_.begin(gathers_[u], message), Cause::gathers};
       }
       for (const Index u : operation.needs) arrive(arrivals_[u]);
+      host_.copy_kept(operation);
       rank_.block(operation.work * tensor, Cause::activations);
       rank_.work((operation.work * parts_.model + operation.recomputed * parts_.recompute) / rounds,
                  name_of(operation.pass), operation.unit);
@@ -172,13 +193,13 @@ class Replay {
     const MatrixTurns& turns = o_.matrices;
     if (turns.rounds == 0) return 0;
     const auto rounds = static_cast<double>(turns.rounds);
-    const double gather = prices_.of(turns.gather), back = prices_.of(turns.back);
+    const LinkUse gather = prices_.of(turns.gather), back = prices_.of(turns.back);
     const double tensor = prices_.of(turns.tensor) / rounds;
     double arriving = 0;
     std::array<double, 2> leaving{};
     const auto begin_gather = [&](Index round) {
       rank_.wait(leaving[round % 2], Cause::matrices);
-      arriving = rank_.begin(gather, Cause::matrices, "gather of matrices", -1);
+      arriving = rank_.begin(gather, {.cause = Cause::matrices, .name = "gather of matrices"});
     };
     if (o_.reductions_overlap) begin_gather(0);
     for (Index round = 0; round < turns.rounds; ++round) {
@@ -187,7 +208,8 @@ class Replay {
       if (o_.reductions_overlap && round + 1 < turns.rounds) begin_gather(round + 1);
       rank_.block(tensor, Cause::matrices);
       rank_.work(parts_.matrices / rounds, "matrices", -1);
-      leaving[round % 2] = rank_.begin(back, Cause::matrices, "return of matrices", -1);
+      leaving[round % 2] =
+          rank_.begin(back, {.cause = Cause::matrices, .name = "return of matrices"});
     }
     for (const double until : leaving) rank_.wait(until, Cause::matrices);
     return parts_.matrices;
@@ -208,8 +230,9 @@ class Replay {
   Prices prices_;
   Estimate parts_;
   LinkedRank rank_;
-  std::vector<double> gathers_, update_gathers_;  // by unit
-  std::vector<Arrival> arrivals_;                 // by unit
+  HostCopies host_;
+  std::vector<LinkUse> gathers_, update_gathers_;  // by unit
+  std::vector<Arrival> arrivals_;                  // by unit
 };
 
 }  // namespace
@@ -221,11 +244,12 @@ double message_seconds(const Outline& outline, const Network& network) {
   for (const UnitSum& unit : outline.sums) sum += (rounds - 1) * prices.of(unit);
   for (const UnitSum& unit : outline.last_sums) sum += prices.of(unit);
   for (const OutlinedOperation& operation : outline.operations)
-    for (const Index u : operation.gathers) sum += rounds * prices.of(outline.gathers[u]);
-  for (const Collective& gather : outline.update_gathers) sum += prices.of(gather);
+    for (const Index u : operation.gathers) sum += rounds * prices.of(outline.gathers[u]).seconds;
+  for (const Collective& gather : outline.update_gathers) sum += prices.of(gather).seconds;
   const MatrixTurns& turns = outline.matrices;
   return sum +
-         static_cast<double>(turns.rounds) * (prices.of(turns.gather) + prices.of(turns.back)) +
+         static_cast<double>(turns.rounds) *
+             (prices.of(turns.gather).seconds + prices.of(turns.back).seconds) +
          prices.of(turns.tensor);
 }
 
@@ -252,6 +276,7 @@ std::pair<const Outline*, Estimate> slowest_of(const Entry& entry, const Rates& 
   for (const Outline& outline : entry.outlines) {
     Estimate parts = estimate(entry.work, rates);
     parts.messages = message_seconds(outline, network);
+    parts.copies = copy_seconds(outline, rates.host);
     const StepTime step = step_time(outline, network, parts);
     if (step.seconds <= most) continue;
     most = step.seconds;

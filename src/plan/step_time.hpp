@@ -9,7 +9,7 @@
 namespace kzero::plan {
 
 /// Returns the seconds of all messages of a step, one after another. Gathers within a step, sums,
-/// activations and matrices are included.
+/// activations and matrices are included, copies between device and host are not.
 double message_seconds(const Outline& outline, const Network& network);
 
 struct StepTime {
@@ -18,10 +18,10 @@ struct StepTime {
 };
 
 /// Returns the time of a step that does the work of `parts`. Replays the operations of a step on
-/// one rank and one link, which carries one message at a time. Messages of a tensor group delay the
-/// operation that needs them. Additions of received gradients cost nothing. `spans`, if any,
-/// receives the step's time line: lane 0 is the rank, lane 1 its link. Of the micro-batches the
-/// first three and the last are in it.
+/// one rank and its links, within the node, between nodes and to the host (linked_rank.hpp).
+/// Messages of a tensor group delay the operation that needs them, but not the messages that are in
+/// flight. Additions of received gradients cost nothing. `spans`, if any, receives the step's time
+/// line. Of the micro-batches the first three and the last are in it.
 StepTime step_time(const Outline& outline, const Network& network, const Estimate& parts,
                    std::vector<SpanRecord>* spans = nullptr);
 

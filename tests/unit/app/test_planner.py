@@ -138,6 +138,21 @@ class Planner(LaunchTest):
             f"zero.stage={proposals[0]['stage']}", fastest[fastest.index(next(x for x in fastest if "ranks" in x)) + 1]
         )
 
+    def test_offload_is_proposed_where_it_makes_room(self):
+        host = '[host]\nbandwidth = "1GB"\nmemory_bandwidth = "1GB"\nmemory = "1GB"\n'
+        device = ("run.communicator=nccl", "model.hidden=120", "--nodes", "1", "--tensor", "1", "--search")
+        self.assertNotIn("offload", self.text(*device, "--fit", "4MB"))
+        (self.folder / "machine.toml").write_text(MACHINE + host)
+        proposals = self.plan(*device, "--fit", "4MB")
+        offloading = [p for p in proposals if p["settings"].get("zero.offload") == "host"]
+        self.assertTrue(offloading)
+        for proposal in offloading:
+            settings = [f"{key}={json.dumps(value)}" for key, value in proposal["settings"].items()]
+            (again,) = self.plan(*device[:2], *settings, "--ranks", "4")
+            self.assertEqual(again["step_seconds_estimate"], proposal["step_seconds_estimate"])
+            self.assertGreater(again["waits"]["copies between device and host"], 0)
+            self.assertLessEqual(again["total_bytes"] - again["memory"]["offloaded"], 4e6)
+
     def test_a_deck_that_comes_through_a_pipe_is_read_once(self):
         search = ("--rates", "machine.toml", "model.heads=4", "--nodes", "1", "--search", "--json")
         command = self.command(["plan", "/dev/stdin", *search], None)

@@ -95,6 +95,19 @@ TEST(MachineFile, MaySayMoreOfItsNodesAndStorage) {
   EXPECT_EQ(m.network.rings, 8);
 }
 
+TEST(MachineFile, HasAllOfTheHostOrNothing) {
+  const std::string some = good + "[host]\nbandwidth = \"50GB\"\nmemory = \"200GB\"\n";
+  EXPECT_EQ(message_of(some),
+            "m.toml: key 'host.memory_bandwidth' is missing; it must be bytes a second such as "
+            "\"75GB\"");
+  const Machine m = read_machine({"m.toml", some + "memory_bandwidth = \"60GB\"\n"});
+  EXPECT_EQ(m.host.copied_bytes, 50e9);
+  EXPECT_EQ(m.host.memory_bytes, 60e9);
+  EXPECT_EQ(m.host_memory, 200e9);
+  EXPECT_EQ(m.rates_at(1000).host.copied_bytes, 50e9);
+  EXPECT_FALSE(machine().host.known());
+}
+
 TEST(MachineFile, SharesAreStraightLinesBetweenWidths) {
   const Machine m = machine();
   for (const auto& [width, share] :

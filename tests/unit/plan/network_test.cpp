@@ -106,7 +106,7 @@ TEST(Seconds, AddLatenciesToEachPattern) {
   network.within_latency = 0.5, network.between_latency = 2;
   const double ring_byte = seconds_per_byte(network, {8, 8, 1}, Pattern::ring);
   const auto seconds = [&](Pattern pattern, Index sharing) {
-    return seconds_of(network, sharing, ring_byte, collective(pattern));
+    return use_of(network, sharing, ring_byte, collective(pattern)).seconds;
   };
   const double latency = 3 * 0.5 + 2 * 2;
   EXPECT_DOUBLE_EQ(seconds(Pattern::swaps, 4), latency + 300.0 / 100 + 80 / (32.0 / 4));
@@ -118,7 +118,48 @@ TEST(Seconds, AddLatenciesToEachPattern) {
 TEST(Seconds, OfOneRateAreBytesOverIt) {
   const Network network = uniform_network(20);
   for (const Pattern pattern : {Pattern::ring, Pattern::exchange, Pattern::swaps})
-    EXPECT_DOUBLE_EQ(seconds_of(network, 4, 1.0 / 20, collective(pattern)), 380.0 / 20);
+    EXPECT_DOUBLE_EQ(use_of(network, 4, 1.0 / 20, collective(pattern)).seconds, 380.0 / 20);
+}
+
+void expect_use(const LinkUse& use, Link link, double busy, double end) {
+  EXPECT_DOUBLE_EQ(use[link].busy, busy) << static_cast<int>(link);
+  EXPECT_DOUBLE_EQ(use[link].end, end) << static_cast<int>(link);
+}
+
+// 3 seconds within the node and 10 between nodes, with messages of 0.5 and 2 seconds more.
+TEST(Links, AreUsedInTurnsOrAtOnce) {
+  Network network = nodes_of_4;
+  network.within_latency = 0.5, network.between_latency = 2;
+  const auto use = [&](Pattern pattern) {
+    return use_of(network, 4, 1.0 / 10, collective(pattern));
+  };
+  const LinkUse swaps = use(Pattern::swaps);
+  expect_use(swaps, Link::between, 4 + 10, 4 + 10);
+  expect_use(swaps, Link::within, 1.5 + 3, swaps.seconds);
+  const LinkUse exchange = use(Pattern::exchange);
+  expect_use(exchange, Link::between, 4 + 10, 4 + 10);
+  expect_use(exchange, Link::within, 1.5 + 3, 1.5 + 3);
+  const LinkUse ring = use(Pattern::ring);
+  expect_use(ring, Link::between, ring.seconds, ring.seconds);
+  expect_use(ring, Link::within, 380.0 / 100, 380.0 / 100);
+  for (const LinkUse& one : {swaps, exchange, ring}) expect_use(one, Link::host, 0, 0);
+}
+
+TEST(Links, OfARankWithOneRateAreOne) {
+  const LinkUse use = use_of(uniform_network(20), 4, 1.0 / 20, collective(Pattern::exchange));
+  expect_use(use, Link::within, 19, 19);
+  expect_use(use, Link::between, 0, 0);
+}
+
+TEST(Links, OfMessagesInTurnAddUp) {
+  const LinkUse both = LinkUse::of(Link::within, 2).then(LinkUse::of(Link::between, 3));
+  EXPECT_EQ(both.seconds, 5);
+  expect_use(both, Link::within, 2, 2);
+  expect_use(both, Link::between, 3, 5);
+  const LinkUse twice = both.repeated(2);
+  EXPECT_EQ(twice.seconds, 10);
+  expect_use(twice, Link::within, 4, 7);
+  expect_use(twice, Link::between, 6, 10);
 }
 
 }  // namespace

@@ -42,6 +42,23 @@ TEST(Plan, NeedsNeitherMpiNorKokkos) {
   EXPECT_FALSE(Kokkos::is_initialized());
 }
 
+// AdamW has 12 bytes for each parameter. Plans with NCCL are of devices.
+TEST(Plan, CountsOffloadedStateOnTheHostOfADevice) {
+  if (!tensor::on_host) GTEST_SKIP() << "always of devices";
+  deck::Config config = deck_for(4, Dtype::bf16);
+  config.run.communicator = deck::CommunicatorKind::nccl;
+  const Entry here = plan(config, 1);
+  config.zero.offload = deck::Offload::host;
+  const Entry there = plan(config, 1);
+  EXPECT_GE(here.device_bytes() - there.device_bytes(), 12 * here.parameters);
+  EXPECT_GE(there.total_bytes() - there.device_bytes(), 12 * here.parameters);
+  EXPECT_TRUE(there.work.updates_on_host);
+  EXPECT_NEAR(there.work.optimizer_bytes, here.work.optimizer_bytes,
+              0.01 * here.work.optimizer_bytes);
+  config.run.communicator = deck::CommunicatorKind::mpi;
+  EXPECT_EQ(plan(config, 1).total_bytes(), plan(config, 1).device_bytes());
+}
+
 TEST(Plan, CountsEveryParameterOnce) {
   const deck::Config config = deck_for(4);
   EXPECT_EQ(plan(config, 1).parameters, param::elements_of(model::parameter_table(config.model)));
@@ -161,13 +178,17 @@ TEST(Time, CountsWhatIsComputedAgain) {
                    tokens * 4 * 2 * (3 * d * d + d * d + d * f + 128 * d));
   config.recompute.offload = deck::Offload::host;
   const Work host = plan(config, 1).work;
-  EXPECT_DOUBLE_EQ(host.recomputed_bytes, tokens * 5 * 2 * 4 * d) << "to the host and back";
+  EXPECT_DOUBLE_EQ(host.offloaded_bytes, tokens * 5 * 2 * 4 * d) << "to the host and back";
+  EXPECT_EQ(host.recomputed_bytes, 0);
   EXPECT_EQ(host.recomputed_operations, full.recomputed_operations);
   EXPECT_EQ(none.recomputed_operations + none.recomputed_bytes, 0);
   EXPECT_EQ(layernorm_gelu.recomputed_operations + full.recomputed_bytes, 0);
   for (const Work& work : {layernorm_gelu, full, host}) EXPECT_EQ(work.operations, none.operations);
   const Estimate e = estimate(host, {1e12, 1e10, 1e9});
-  EXPECT_DOUBLE_EQ(e.recompute, host.recomputed_operations / 1e12 + host.recomputed_bytes / 1e10);
+  EXPECT_DOUBLE_EQ(e.recompute, host.recomputed_operations / 1e12 + host.offloaded_bytes / 1e10);
+  const Rates with_link{1e12, 1e10, 1e9, {.copied_bytes = 1e9}};
+  EXPECT_DOUBLE_EQ(estimate(host, with_link).recompute, host.recomputed_operations / 1e12)
+      << "the replay has the copies";
   EXPECT_DOUBLE_EQ(e.seconds(), e.model + e.recompute + e.optimizer + e.messages);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "comm/placement.hpp"
@@ -33,7 +34,8 @@ void add_estimate(Entry& entry) {
 }
 
 std::vector<Proposal> proposed(const deck::Config& config, Index bytes) {
-  std::vector<Proposal> found = proposals(config, launch_ranks, 1, bytes, add_estimate);
+  std::vector<Proposal> found =
+      proposals(config, launch_ranks, 1, {.device = bytes, .host = 0}, add_estimate);
   sort_by_time(found);
   return found;
 }
@@ -47,6 +49,8 @@ deck::Config with(deck::Config config, const Proposal& proposal) {
     if (key == "recompute.partition") config.recompute.partition = std::get<bool>(value);
     if (key == "zero.gradients") config.zero.gradients = deck::KeepsSums::nodes;
     if (key == "zero.parameters") config.zero.parameters = deck::SharesParameters::node;
+    if (key == "zero.offload") config.zero.offload = deck::Offload::host;
+    if (key == "recompute.offload") config.recompute.offload = deck::Offload::host;
     if (key != "recompute.mode") continue;
     config.recompute.mode = proposal.entry.recompute.mode;
     EXPECT_EQ(std::get<std::string>(value), name_of(config.recompute.mode));
@@ -91,6 +95,43 @@ TEST(Proposals, TryEveryStageAndKindOfShardingThatMakesADifference) {
   EXPECT_EQ(kinds(2, several_rounds),
             (Kinds{"0", "1", "2", "2 zero.gradients", "3", "3 zero.gradients",
                    "3 zero.gradients zero.parameters"}));
+}
+
+// On devices of half the memory that stage 3 needs.
+TEST(Proposals, OffloadWhereItMakesRoom) {
+  deck::Config config = deck(1, 1);
+  config.run.communicator = deck::CommunicatorKind::nccl;
+  config.train.precision = Dtype::bf16;
+  config.zero.stage = 3;
+  const Index all = plan(config, 1).device_bytes();
+  std::map<std::string, std::vector<Proposal>> of_kind;
+  for (const Proposal& proposal :
+       proposals(config, launch_ranks, 1, {.device = all / 2, .host = all}, add_estimate)) {
+    EXPECT_LE(proposal.entry.device_bytes(), all / 2);
+    EXPECT_LE(proposal.entry.total_bytes() - proposal.entry.device_bytes(), all);
+    std::string kind;
+    for (const auto& [key, value] : proposal.settings)
+      if (key.ends_with(".offload")) kind += key;
+    of_kind[kind].push_back(proposal);
+    Entry again = plan(with(config, proposal), 1);
+    add_estimate(again);
+    EXPECT_EQ(again.device_bytes(), proposal.entry.device_bytes());
+    EXPECT_EQ(again.estimate->seconds(), proposal.entry.estimate->seconds());
+  }
+  EXPECT_TRUE(of_kind.contains("")) << "micro-batches of 1 fit without";
+  ASSERT_TRUE(of_kind.contains("zero.offload"));
+  EXPECT_TRUE(of_kind.contains("recompute.offload"));
+  for (const auto& [kind, offloading] : of_kind) {
+    if (kind.empty()) continue;
+    for (const Proposal& proposal : offloading)
+      for (const Proposal& plain : of_kind[""])
+        EXPECT_FALSE(plain.entry.stage == proposal.entry.stage &&
+                     plain.entry.recompute.mode == proposal.entry.recompute.mode &&
+                     plain.entry.micro_batch >= proposal.entry.micro_batch);
+  }
+  for (const Proposal& proposal :
+       proposals(config, launch_ranks, 1, {.device = all / 2, .host = 0}, add_estimate))
+    for (const auto& [key, value] : proposal.settings) EXPECT_FALSE(key.ends_with(".offload"));
 }
 
 TEST(Proposals, FitWithTheLargestMicroBatch) {

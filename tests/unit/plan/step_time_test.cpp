@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "plan/host_copies.hpp"
+
 namespace kzero::plan {
 namespace {
 
@@ -109,6 +111,65 @@ TEST(StepTime, UpdatedParametersArriveInTheNextStepOverNccl) {
   EXPECT_DOUBLE_EQ(step_of(o), 20 + 4 + 1) << "the first gather ends a second after the updates";
 }
 
+// Over NCCL a gather and a sum are in flight at the same time if they use different links.
+TEST(StepTime, MessagesWithinAndBetweenNodesOverlap) {
+  Outline o = two_operations();
+  o.in_flight = o.reductions_overlap = o.device_sums = true;
+  o.updates = {0.5, 0.5};
+  o.operations = {
+      {.work = 0.5, .complete = {0}}, {.work = 0.25, .gathers = {1}}, {.work = 0.25, .needs = {1}}};
+  o.gathers = {{}, {.between = 6}};
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 1 + 4) << "both last a second longer than the operation";
+  o.gathers = {{}, {.within = 6}};
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 7 + 4) << "the gather begins after the sum";
+}
+
+// Three parts of 2 seconds. A part is copied while another is updated, and copies take turns.
+TEST(StepTime, UpdatesOnTheHostOverlapWithCopies) {
+  Outline o = two_operations();
+  o.last_sums = {{}};
+  o.host_update = {.bytes = 12, .part_bytes = 5};
+  Estimate parts{.rates = {.host = {.copied_bytes = 4}}, .model = 20, .optimizer = 6};
+  EXPECT_DOUBLE_EQ(step_of(o, parts), 20 + 1 + 6 + 1) << "the first part in, the last one back";
+  parts.rates.host.copied_bytes = 1;
+  EXPECT_DOUBLE_EQ(step_of(o, parts), 20 + 6 * 4) << "the copies alone";
+  EXPECT_DOUBLE_EQ(copy_seconds(o, parts.rates.host), 6 * 4);
+  EXPECT_DOUBLE_EQ(step_time(o, network, parts).waits[Cause::copies], 6 * 4 - 6);
+  parts.rates.host = {};
+  EXPECT_DOUBLE_EQ(step_of(o, parts), 20 + 6) << "unknown rates";
+  EXPECT_EQ(copy_seconds(o, parts.rates.host), 0);
+}
+
+TEST(StepTime, UpdatedParametersAreGatheredAfterTheirCopyFromTheHost) {
+  Outline o = two_operations();
+  o.last_sums = {{}};
+  o.host_update = {.bytes = 12, .part_bytes = 12};
+  o.update_gathers = o.gathers;
+  const Estimate parts{.rates = {.host = {.copied_bytes = 4}}, .model = 20, .optimizer = 6};
+  EXPECT_DOUBLE_EQ(step_of(o, parts), 20 + 3 + 6 + 3 + 3);
+}
+
+// Two blocks. The input of the first is copied to the host while it computes. The second has to
+// wait for the copy, because its output replaces that input.
+TEST(StepTime, KeptInputsAreCopiedWhileBlocksCompute) {
+  using enum param::Pass;
+  const auto block = [](param::Pass pass, Index unit) {
+    return OutlinedOperation{.work = 0.25,
+                             .kept_bytes = 12,
+                             .has_kept_before = pass == backward && unit > 1,
+                             .pass = pass,
+                             .unit = unit};
+  };
+  Outline o = two_operations();
+  o.last_sums = {{}};
+  o.operations = {block(forward, 1), block(forward, 2), block(backward, 2), block(backward, 1)};
+  Estimate parts{.rates = {.host = {.copied_bytes = 1}}, .model = 20, .optimizer = 4};
+  EXPECT_DOUBLE_EQ(step_of(o, parts), 4 * 12 + 5 + 4) << "the copies, the last block, the update";
+  EXPECT_DOUBLE_EQ(copy_seconds(o, parts.rates.host), 4 * 12);
+  parts.rates.host.copied_bytes = 4;
+  EXPECT_DOUBLE_EQ(step_of(o, parts), 20 + 3 + 4) << "the last input comes back at once";
+}
+
 TEST(StepTime, RepeatsRounds) {
   Outline o = two_operations();
   o.sums = o.last_sums;
@@ -162,22 +223,29 @@ TEST(StepTime, NamesWhatARankWaitsFor) {
   EXPECT_EQ(waits[Cause::matrices], 0);
 }
 
-TEST(StepTime, TimeLinesHaveEverySecondOfTheRankAndItsLink) {
+TEST(StepTime, TimeLinesHaveEverySecondOfTheRankAndItsLinks) {
   Outline o = two_operations();
   o.update_gathers = o.gathers;
   o.operations.push_back({.work = 0.25, .complete = {}});
   o.in_flight = o.reductions_overlap = true;
+  o.last_sums = {{.slices = 1, .exchange = {.within = 6, .between = 2}}};
+  o.host_update = {.bytes = 12, .part_bytes = 5};
+  Estimate parts = work;
+  parts.rates.host.copied_bytes = 4;
   std::vector<SpanRecord> spans;
-  const double seconds = step_time(o, network, work, &spans).seconds;
-  std::array<double, 2> covered{};
-  std::array<std::int64_t, 2> end{spans.front().begin, 0};
+  const double seconds = step_time(o, network, parts, &spans).seconds;
+  std::array<double, 4> covered{};
+  std::array<std::int64_t, 4> end{spans.front().begin};
   for (const SpanRecord& span : spans) {
     EXPECT_GE(span.begin, end[span.lane]) << span.name << " overlaps the span before it";
     end[span.lane] = span.end;
     covered[span.lane] += 1e-9 * static_cast<double>(span.end - span.begin);
   }
   EXPECT_NEAR(covered[0], seconds, 1e-6);
-  EXPECT_NEAR(covered[1], message_seconds(o, network), 1e-6);
+  EXPECT_NEAR(covered[1], 3 + 6, 1e-6);
+  EXPECT_NEAR(covered[2], 2, 1e-6);
+  EXPECT_NEAR(covered[1] + covered[2], message_seconds(o, network), 1e-6);
+  EXPECT_NEAR(covered[3], copy_seconds(o, parts.rates.host), 1e-6);
   EXPECT_STREQ(spans.front().name, "forward of unit 0");
 }
 
