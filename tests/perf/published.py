@@ -6,7 +6,8 @@
 
 The first prints the tables of tests/perf/published_tables.md. The second prints the shares for [attained] of a rates file at which
 the runs that are marked as fitted come out as printed, one run for each width; everything else is predicted.
-published_runs.csv has the runs; a family has the name of its rates file.
+published_runs.csv has the runs; a family has the name of its rates file. Of a run with a pipeline, one stage is planned; the time in
+which its GPUs wait for other stages follows from the numbers of stages and micro-batches.
 """
 
 import argparse
@@ -26,6 +27,9 @@ FAMILIES = {
     "a100_80gb": "llm-foundry on A100 of 80 GB",
     "h100": "llm-foundry on H100",
     "h100_500w": "torchtitan with torch.compile on H100 of 500 W",
+    "megatron_h100": "Megatron on H100, without pipelines",
+    "megatron_h100_175b": "Megatron on H100, 175B in 12 stages",
+    "llama3_h100": "Llama 3 405B on H100 in 16 stages",
 }
 MPT = {  # layers, hidden, heads
     "125m": (12, 768, 12),
@@ -38,7 +42,9 @@ MPT = {  # layers, hidden, heads
     "30b": (48, 7168, 56),
     "70b": (80, 8192, 64),
 }
-LLAMA_70B = ("model.layers=80", "model.hidden=8192", "model.heads=64", "model.feed_forward=28672")
+MEGATRON = {"1.7b": (24, 2048, 16), "7b": (30, 4096, 32), "16b": (32, 6144, 48), "175b": (96, 12288, 96)}
+# And feed-forward width. 405B has 126 blocks: of 16 stages, the first and the last have 7, the others 8.
+LLAMA = {"8b": (32, 4096, 32, 14336), "70b": (80, 8192, 64, 28672), "405b": (128, 16384, 128, 53248)}
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class Run:
     model: str
     gpus: int
     tensor: int
+    pipeline: int
     sequence: int
     micro_batch: int
     global_batch: int
@@ -54,19 +61,39 @@ class Run:
     printed: float  # tokens a second and GPU
     fitted: bool
 
-    def deck(self):
+    def shape(self):
+        """The deck and the shape of its model: of one pipeline stage, with a part of the vocabulary."""
         kind, size = self.model.split("-")
+        layers, hidden, heads, *feed_forward = {"mpt": MPT, "megatron": MEGATRON, "llama": LLAMA}[kind][size]
+        vocab = {"mpt": 50368, "megatron": 131072, "llama": 128256}[kind]
+        shape = {"layers": layers // self.pipeline, "hidden": hidden, "heads": heads, "vocab": vocab // self.pipeline}
         if kind == "llama":
-            return ["input/llama/llama-3.1-8b.toml", *(LLAMA_70B if size == "70b" else ())]
-        layers, hidden, heads = MPT[size]
-        shape = (f"model.layers={layers}", f"model.hidden={hidden}", f"model.heads={heads}", "model.vocab=50368")
-        return ["input/gpt2-124m.toml", *shape]
+            return "input/llama/llama-3.1-8b.toml", shape | {"feed_forward": feed_forward[0]}
+        if kind == "megatron":
+            shape |= {"tied_embeddings": "false", "sequence_parallel": str(self.tensor > 1).lower()}
+        return "input/gpt2-124m.toml", shape
+
+    @property
+    def reduces_once(self):
+        """Whether the optimizer's state is sharded and gradients are accumulated locally; otherwise FSDP."""
+        return self.family in ("megatron_h100", "megatron_h100_175b", "llama3_h100")
+
+    def rounds(self):
+        """Micro-batches of a rank."""
+        return self.global_batch * self.tensor * self.pipeline // self.gpus // self.micro_batch
+
+    def bubble(self):
+        """The time of a pipeline over that of its stages, each block in turn on the next stage (Narayanan et al., 2104.04473)."""
+        layers = self.shape()[1]["layers"]
+        return 1 + (self.pipeline - 1) / (layers * self.rounds())
 
     def settings(self):
-        overrides = {
+        deck, shape = self.shape()
+        overrides = {f"model.{key}": value for key, value in shape.items()} | {
             "model.sequence": self.sequence,
             "grid.tensor": self.tensor,
-            "zero.stage": 3,
+            "zero.stage": 1 if self.reduces_once else 3,
+            "zero.accumulate": "local" if self.reduces_once else "reduced",
             "zero.reduction": "library",
             "run.communicator": "nccl",
             "recompute.mode": self.recompute,
@@ -74,23 +101,30 @@ class Run:
             "train.global_batch": self.global_batch,
             "train.micro_batch": self.micro_batch,
         }
-        return [*self.deck(), *settings(overrides), "--ranks", str(self.gpus)]
+        return [deck, *settings(overrides), "--ranks", str(self.gpus // self.pipeline)]
 
 
 def read_runs():
     with open(Path(__file__).parent / "published_runs.csv") as file:
         for row in csv.DictReader(file):
-            numbers = {name: int(row[name]) for name in ("gpus", "tensor", "sequence", "micro_batch", "global_batch")}
+            numbers = {
+                name: int(row[name]) for name in ("gpus", "tensor", "pipeline", "sequence", "micro_batch", "global_batch")
+            }
             yield Run(**row | numbers | {"printed": float(row["printed"]), "fitted": row["fitted"] == "yes"})
 
 
 RUNS = tuple(read_runs())
 
 
+def rates_of(family):
+    """The rates file of a family: its own, or that of llm-foundry's runs on the same GPU."""
+    return RATES / f"{family if (RATES / f'{family}.toml').exists() else 'h100'}.toml"
+
+
 def predict(kzero, runs=RUNS, rates=None):
     """Tokens a second and GPU of each run. rates: a file in place of the family's."""
-    found = plans(kzero, runs, lambda run: rates or RATES / f"{run.family}.toml")
-    return [plan["tokens_per_second"] / run.gpus for run, plan in zip(runs, found)]
+    found = plans(kzero, runs, lambda run: rates or rates_of(run.family))
+    return [plan["tokens_per_second"] / run.bubble() / run.gpus for run, plan in zip(runs, found)]
 
 
 def table(family, predicted):
@@ -100,15 +134,14 @@ def table(family, predicted):
     lines = [
         f"{FAMILIES[family]}: {len(errors)} runs predicted, median error {100 * median(errors):.1f} %, largest {100 * max(errors):.1f} %",
         "",
-        "| model | GPUs | tensor | micro-batch | rounds | recomputed | printed | predicted | error |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| model | GPUs | tensor | pipeline | micro-batch | rounds | recomputed | printed | predicted | error |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for run, value in of_family:
-        rounds = run.global_batch * run.tensor // run.gpus // run.micro_batch
         marked = "fitted" if run.fitted else f"{100 * error(run, value):+.1f} %"
         lines.append(
-            f"| {run.model} | {run.gpus} | {run.tensor} | {run.micro_batch} | {rounds} | {run.recompute} | {run.printed:,.0f} | "
-            f"{value:,.0f} | {marked} |"
+            f"| {run.model} | {run.gpus} | {run.tensor} | {run.pipeline} | {run.micro_batch} | {run.rounds()} | {run.recompute} "
+            f"| {run.printed:,.0f} | {value:,.0f} | {marked} |"
         )
     return "\n".join(lines)
 
@@ -138,7 +171,7 @@ def fit(kzero, family):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kzero", default=ROOT / "build/release/kzero")
-    parser.add_argument("--fit", choices=FAMILIES)
+    parser.add_argument("--fit", choices=[family for family in FAMILIES if rates_of(family).stem == family])
     arguments = parser.parse_args()
     kzero = Path(arguments.kzero).resolve()
     if arguments.fit:

