@@ -5,13 +5,11 @@
 namespace kzero::plan {
 
 Settings Answer::settings() const {
-  const auto searched =
-      search == Search::micro_batch
-          ? std::pair<std::string, Setting>{"train.micro_batch", entry.micro_batch}
-          : std::pair<std::string, Setting>{"model.layers", entry.layers};
-  Settings settings{{"zero.stage", entry.stage},
-                    searched,
-                    {"recompute.mode", std::string(name_of(entry.recompute.mode))}};
+  Settings settings{{"zero.stage", entry.stage}};
+  if (search == Search::layers) settings.emplace_back("model.layers", entry.layers);
+  if (search == Search::sequence) settings.emplace_back("model.sequence", entry.sequence);
+  if (search != Search::layers) settings.emplace_back("train.micro_batch", entry.micro_batch);
+  settings.emplace_back("recompute.mode", std::string(name_of(entry.recompute.mode)));
   if (entry.tensor_ranks > 1) {
     settings.emplace_back("grid.tensor", entry.tensor_ranks);
     settings.emplace_back("recompute.partition", entry.recompute.partition);
@@ -34,6 +32,8 @@ Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
       config.recompute = recompute;
       if (auto entry = fitter.largest_micro_batch(config))
         found.answers.push_back({Search::micro_batch, std::move(*entry)});
+      if (auto entry = fitter.longest_sequence(config))
+        found.answers.push_back({Search::sequence, std::move(*entry)});
       if (auto entry = fitter.most_layers(config))
         found.answers.push_back({Search::layers, std::move(*entry)});
     }

@@ -1,6 +1,6 @@
 // Searches for what fits into a rank's memory. For each ZeRO stage and recomputation mode (with
-// tensor ranks also partitioned), finds the largest micro-batch of the deck's model and the deepest
-// model of the deck's width. Skips variants that the deck rules refuse.
+// tensor ranks also partitioned), finds the largest micro-batch of the deck's model, its longest
+// sequence, and the deepest model of the deck's width. Skips variants that the deck rules refuse.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace kzero::plan {
 
-enum class Search { micro_batch, layers };
+enum class Search { micro_batch, sequence, layers };
 
 /// The value of a deck key, and keys with their values.
 using Setting = std::variant<Index, bool, std::string>;
@@ -37,8 +37,9 @@ struct Fit {
 };
 
 /// Searches variants of `deck`, which is resolved for `ranks`. Replaces its stage and recomputation
-/// mode, then its micro-batch or its layers. Micro-batches divide a rank's part of the global
-/// batch. Layers are searched at the deck's own micro-batch.
+/// mode, then its micro-batch, its sequence or its layers. Micro-batches divide a rank's part of
+/// the global batch. Sequences are searched in micro-batches of one, in steps of 64 tokens of each
+/// chunk. Layers are searched at the deck's own micro-batch.
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes);
 
 }  // namespace kzero::plan

@@ -39,6 +39,18 @@ std::optional<Entry> Fitter::largest_micro_batch(deck::Config config) const {
   return std::nullopt;
 }
 
+std::optional<Entry> Fitter::longest_sequence(deck::Config config) const {
+  constexpr Index chunk_step = 64;
+  const Index step = chunk_step * config.train.sequence_chunks;
+  config.train.micro_batch = 1;
+  const auto with = [&](Index steps) {
+    config.model.sequence = steps * step;
+    return attempt(config);
+  };
+  const Index steps = largest([&](Index n) { return with(n).has_value(); });
+  return steps > 0 ? with(steps) : std::nullopt;
+}
+
 std::optional<Entry> Fitter::most_layers(deck::Config config) const {
   const auto with = [&](Index layers) {
     config.model.layers = layers;
@@ -51,7 +63,7 @@ std::optional<Entry> Fitter::most_layers(deck::Config config) const {
 std::vector<deck::Recompute> recompute_variants(const deck::Config& deck) {
   using Mode = deck::RecomputeMode;
   std::vector<deck::Recompute> all;
-  for (const Mode mode : {Mode::none, Mode::layernorm_gelu, Mode::full})
+  for (const Mode mode : {Mode::none, Mode::layernorm_gelu, Mode::feed_forward, Mode::full})
     all.push_back({mode, false, deck.recompute.offload});
   if (deck.grid.tensor > 1) all.push_back({Mode::full, true, deck.recompute.offload});
   return all;

@@ -32,6 +32,10 @@ class Fitter {
   /// the global batch.
   std::optional<Entry> largest_micro_batch(deck::Config config) const;
 
+  /// Returns the plan with the longest sequence that fits, in micro-batches of one. Its length is a
+  /// multiple of 64 tokens for each chunk.
+  std::optional<Entry> longest_sequence(deck::Config config) const;
+
   /// Returns the plan with the most layers that fit.
   std::optional<Entry> most_layers(deck::Config config) const;
 

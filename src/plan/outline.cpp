@@ -220,28 +220,40 @@ std::vector<OutlinedOperation> outlined(const engine::Blueprint& b) {
   return all;
 }
 
-/// Sums are exchanges, and an all-reduce is a sum and a gather of as many bytes.
-TensorTraffic tensor_traffic(const deck::Config& config, const engine::Blueprint& b) {
-  TensorTraffic sum;
-  const Index peers = b.tensor.size - 1;
-  const bool nccl = uses_nccl(config);
-  const engine::MicroBatchRows micro = engine::micro_batch_rows(config);
-  for (const model::ModelCollective& one : b.definition->tensor_collectives(
-           b.tensor, micro.chunk * micro.chunks, config.train.precision)) {
+/// Sums are exchanges, and an all-reduce is a sum and a gather of as many bytes. Runs `times` all
+/// collectives of a group with this many peers.
+GroupTraffic group_traffic(const std::vector<model::ModelCollective>& all, Index times, Index peers,
+                           bool nccl) {
+  GroupTraffic sum;
+  for (const model::ModelCollective& one : all) {
     const Index width = bytes_of(one.dtype);
     const double gathered = one.operation == comm::Operation::all_gather   ? 1
                             : one.operation == comm::Operation::all_reduce ? 0.5
                                                                            : 0;
-    const auto bytes = number(one.count) * number(one.elements * width);
+    const double count = number(times * one.count), bytes = count * number(one.elements * width);
     sum.gathered += gathered * bytes;
     sum.exchanged += (1 - gathered) * bytes;
     const double phases = gathered == 0.5 ? 0.5 : 1;
     const double in_chunks = number(
         peers * chunks(static_cast<Index>(phases * number(one.elements * width / peers)), false));
-    if (gathered > 0) sum.hops += number(one.count) * (nccl ? number(peers) : in_chunks);
-    if (gathered < 1) sum.exchanges += number(one.count) * (nccl ? 1 : in_chunks);
+    if (gathered > 0) sum.hops += count * (nccl ? number(peers) : in_chunks);
+    if (gathered < 1) sum.exchanges += count * (nccl ? 1 : in_chunks);
   }
   return sum;
+}
+
+/// Outlines the model's collectives of a micro-batch.
+void add_model_traffic(const deck::Config& config, const engine::Blueprint& b, Outline& o) {
+  const engine::MicroBatchRows micro = engine::micro_batch_rows(config);
+  const Dtype precision = config.train.precision;
+  const Index sequence = config.grid.sequence;
+  o.tensor_per_micro_batch =
+      group_traffic(b.definition->tensor_collectives(b.tensor, micro.chunk, precision),
+                    micro.chunks, b.tensor.size - 1, o.has_rings);
+  o.sequence_per_micro_batch = group_traffic(
+      b.definition->sequence_collectives(b.tensor, {0, sequence, config.train.sequence_chunks},
+                                         micro.chunk * micro.chunks, precision),
+      1, sequence - 1, o.has_rings);
 }
 
 MatrixTurns matrix_turns(const engine::Blueprint& b, const DataGroup& group, Index data_rank,
@@ -304,6 +316,7 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
   Outline o;
   o.data = {ranks, config.grid.data, config.grid.tensor};
   o.tensor = {ranks, config.grid.tensor, 1};
+  o.sequence = {ranks, config.grid.sequence, config.grid.tensor};
   o.node_ranks = nodes.of_rank.empty() ? ranks : std::ranges::count(nodes.of_rank, 0);
   o.sharing = nodes.of_rank.empty() ? ranks : nodes.sharing(data_rank);
   o.rounds = b.batches.rounds();
@@ -317,7 +330,7 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
   if (config.recompute.offload == deck::Offload::host) keep_on_host(config, o.operations);
   o.updates = update_shares(b);
   o.host_update = host_update(config, b);
-  o.tensor_per_micro_batch = tensor_traffic(config, b);
+  add_model_traffic(config, b, o);
   o.matrices = matrix_turns(b, group, static_cast<Index>(data_rank), nodes.of_data_rank,
                             bytes_of(config.train.precision));
   if (b.layout.ranks() == 1) return o;

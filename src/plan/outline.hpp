@@ -32,8 +32,8 @@ struct OutlinedOperation {
   Index unit = 0;
 };
 
-/// What a rank sends in its tensor group per micro-batch, and for matrices per step.
-struct TensorTraffic {
+/// What a rank sends in its tensor or sequence group per micro-batch, and for matrices per step.
+struct GroupTraffic {
   double exchanged = 0, gathered = 0;  // bytes
   double exchanges = 0, hops = 0;      // messages whose latencies add up
 };
@@ -42,7 +42,7 @@ struct TensorTraffic {
 struct MatrixTurns {
   Index rounds = 0;
   Collective gather{}, back{};
-  TensorTraffic tensor{};
+  GroupTraffic tensor{};
 };
 
 /// An optimizer update on the host of a device: gradients are copied there and parameters back, in
@@ -53,7 +53,7 @@ struct HostUpdate {
 };
 
 struct Outline {
-  Groups data, tensor;
+  Groups data, tensor, sequence;
   Index node_ranks = 1;  // of the first node
   Index sharing = 1;     // ranks on this rank's node
   Index rounds = 1;
@@ -70,7 +70,7 @@ struct Outline {
   std::vector<UnitSum> sums, last_sums;    // by unit, of a round and of the last one
   std::vector<double> updates;             // shares of the optimizer's bytes, by unit
   HostUpdate host_update;
-  TensorTraffic tensor_per_micro_batch;
+  GroupTraffic tensor_per_micro_batch, sequence_per_micro_batch;
   MatrixTurns matrices;
 };
 

@@ -76,6 +76,7 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.memory = engine::categories(held, {});
   entry.threads = threads;
   entry.layers = config.model.layers;
+  entry.sequence = config.model.sequence;
   entry.micro_batch = config.train.micro_batch;
   entry.copied_parameters = copied_parameters(blueprint);
   entry.recompute = config.recompute;

@@ -19,6 +19,7 @@ namespace kzero::plan {
 struct Entry : Holding {
   Index threads = 1;  // per rank
   Index layers = 0;
+  Index sequence = 0;
   Index micro_batch = 0;
   Index trained_parameters = 0;  // of the full model: all, or those of adapters
   Index frozen_bytes = 0;        // of the parameters that a rank holds and that do not train

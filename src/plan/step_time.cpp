@@ -25,12 +25,18 @@ class Prices {
     return use_of(network_, o_.sharing, ring_byte_, collective);
   }
 
-  double of(const TensorTraffic& traffic) const {
-    const bool leaves = o_.tensor.size > o_.node_ranks || o_.node_ranks % o_.tensor.size != 0;
+  /// The model's collectives of a micro-batch.
+  double of_model() const {
+    return of(o_.tensor, o_.tensor_per_micro_batch) + of(o_.sequence, o_.sequence_per_micro_batch);
+  }
+
+  double of(const Groups& group, const GroupTraffic& traffic) const {
+    const Index apart = group.size * group.stride;
+    const bool leaves = apart > o_.node_ranks || o_.node_ranks % apart != 0;
     const Pattern sums = o_.has_rings ? Pattern::exchange : Pattern::swaps;
     const Pattern gathers = o_.has_rings ? Pattern::ring : Pattern::swaps;
-    return traffic.exchanged * seconds_per_byte(network_, o_.tensor, sums) +
-           traffic.gathered * seconds_per_byte(network_, o_.tensor, gathers) +
+    return traffic.exchanged * seconds_per_byte(network_, group, sums) +
+           traffic.gathered * seconds_per_byte(network_, group, gathers) +
            (traffic.exchanges + traffic.hops) *
                (leaves ? network_.between_latency : network_.within_latency);
   }
@@ -157,7 +163,7 @@ class Replay {
 
   void run_round(const std::vector<UnitSum>& sums) {
     const auto rounds = static_cast<double>(o_.rounds);
-    const double tensor = prices_.of(o_.tensor_per_micro_batch);
+    const double messages = prices_.of_model();
     std::vector<Reduction> open;
     double last_gather = 0;
     const auto end_reductions = [&] {
@@ -174,7 +180,7 @@ class Replay {
       }
       for (const Index u : operation.needs) arrive(arrivals_[u]);
       host_.copy_kept(operation);
-      rank_.block(operation.work * tensor, Cause::activations);
+      rank_.block(operation.work * messages, Cause::activations);
       rank_.work((operation.work * parts_.model + operation.recomputed * parts_.recompute) / rounds,
                  name_of(operation.pass), operation.unit);
       end_reductions();
@@ -194,7 +200,7 @@ class Replay {
     if (turns.rounds == 0) return 0;
     const auto rounds = static_cast<double>(turns.rounds);
     const LinkUse gather = prices_.of(turns.gather), back = prices_.of(turns.back);
-    const double tensor = prices_.of(turns.tensor) / rounds;
+    const double tensor = prices_.of(o_.tensor, turns.tensor) / rounds;
     double arriving = 0;
     std::array<double, 2> leaving{};
     const auto begin_gather = [&](Index round) {
@@ -240,7 +246,7 @@ class Replay {
 double message_seconds(const Outline& outline, const Network& network) {
   const Prices prices(outline, network);
   const auto rounds = static_cast<double>(outline.rounds);
-  double sum = rounds * prices.of(outline.tensor_per_micro_batch);
+  double sum = rounds * prices.of_model();
   for (const UnitSum& unit : outline.sums) sum += (rounds - 1) * prices.of(unit);
   for (const UnitSum& unit : outline.last_sums) sum += prices.of(unit);
   for (const OutlinedOperation& operation : outline.operations)
@@ -250,7 +256,7 @@ double message_seconds(const Outline& outline, const Network& network) {
   return sum +
          static_cast<double>(turns.rounds) *
              (prices.of(turns.gather).seconds + prices.of(turns.back).seconds) +
-         prices.of(turns.tensor);
+         prices.of(outline.tensor, turns.tensor);
 }
 
 StepTime step_time(const Outline& outline, const Network& network, const Estimate& parts,

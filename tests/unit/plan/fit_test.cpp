@@ -31,6 +31,7 @@ deck::Config with(const Answer& answer) {
   config.recompute = answer.entry.recompute;
   config.train.micro_batch = answer.entry.micro_batch;
   config.model.layers = answer.entry.layers;
+  config.model.sequence = answer.entry.sequence;
   return config;
 }
 
@@ -71,6 +72,13 @@ TEST(Fit, ReplanningShowsThatItFitsAndOneMoreDoesNot) {
         continue;
       }
       EXPECT_EQ(config.model.layers, 5);
+      if (answer.search == Search::sequence) {
+        EXPECT_EQ(config.train.micro_batch, 1);
+        EXPECT_EQ(config.model.sequence % 64, 0);
+        config.model.sequence += 64;
+        EXPECT_TRUE(config.model.sequence > 1000000 || bytes_of(config) > bytes);
+        continue;
+      }
       const Index batch = 48, found = config.train.micro_batch;
       EXPECT_EQ(batch % found, 0);
       micro_batches.insert(found);
@@ -99,7 +107,7 @@ TEST(Fit, EveryStageIsAnsweredOrRefusedByTheRules) {
     }
     const auto answers = std::ranges::count_if(
         found.answers, [&](const Answer& a) { return a.entry.stage == stage; });
-    EXPECT_EQ(answers, reason.empty() ? 6 : 0) << "in three modes of recomputation, " << stage;
+    EXPECT_EQ(answers, reason.empty() ? 12 : 0) << "in four modes of recomputation, " << stage;
     const auto refused =
         std::ranges::find_if(found.refusals, [&](const Refusal& r) { return r.stage == stage; });
     ASSERT_EQ(refused == found.refusals.end(), reason.empty()) << stage;
@@ -116,19 +124,23 @@ TEST(Fit, RecomputationMakesRoom) {
     Index sum = 0;
     for (const Answer& a : found.answers) {
       if (a.search == search && a.entry.recompute.mode == mode)
-        sum += search == Search::layers ? a.entry.layers : a.entry.micro_batch;
+        sum += search == Search::layers     ? a.entry.layers
+               : search == Search::sequence ? a.entry.sequence
+                                            : a.entry.micro_batch;
     }
     return sum;
   };
   const Index memory = (Index{1} << 24) + tensor::gemm_workspace_bytes(0);
   const Fit found = fit(deck(), fit_ranks, 1, memory);
-  for (const Search search : {Search::micro_batch, Search::layers}) {
+  for (const Search search : {Search::micro_batch, Search::sequence, Search::layers}) {
     const Index none = largest_of(found, search, RecomputeMode::none);
     const Index layernorm_gelu = largest_of(found, search, RecomputeMode::layernorm_gelu);
+    const Index feed_forward = largest_of(found, search, RecomputeMode::feed_forward);
     const Index full = largest_of(found, search, RecomputeMode::full);
     EXPECT_GT(none, 0);
     EXPECT_GT(layernorm_gelu, none);
-    EXPECT_GT(full, layernorm_gelu);
+    EXPECT_GT(feed_forward, layernorm_gelu);
+    EXPECT_GT(full, feed_forward);
   }
   deck::Config offloading = deck();
   offloading.recompute = {.mode = RecomputeMode::full, .offload = deck::Offload::host};
@@ -145,7 +157,7 @@ TEST(Fit, AnswersNothingWhereNotEvenOneLayerFits) {
 
 TEST(Fit, SettingsNameTheKeysThatGiveTheAnswer) {
   const Fit found = fit(deck(), fit_ranks, 1, Index{1} << 24);
-  ASSERT_EQ(found.answers.size() % 2, 0U);
+  ASSERT_EQ(found.answers.size() % 3, 0U);
   const auto all = nlohmann::json::parse(json(std::vector{found}));
   ASSERT_EQ(all.size(), found.answers.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -153,8 +165,8 @@ TEST(Fit, SettingsNameTheKeysThatGiveTheAnswer) {
     nlohmann::json expected{{"zero.stage", answer.entry.stage},
                             {"recompute.mode", std::string(name_of(answer.entry.recompute.mode))}};
     if (answer.search == Search::layers) expected["model.layers"] = answer.entry.layers;
-    if (answer.search == Search::micro_batch)
-      expected["train.micro_batch"] = answer.entry.micro_batch;
+    if (answer.search == Search::sequence) expected["model.sequence"] = answer.entry.sequence;
+    if (answer.search != Search::layers) expected["train.micro_batch"] = answer.entry.micro_batch;
     EXPECT_EQ(all[i].at("settings"), expected);
     EXPECT_EQ(all[i].at("total_bytes"), answer.entry.total_bytes());
   }
