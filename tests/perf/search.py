@@ -4,7 +4,8 @@
     python3 tests/perf/search.py [--kzero build/release/kzero] [--models gpt2 llama wide] [--ranks 4] [--rounds 6] [--seconds 3]
 
 For each model, `kzero plan --search` measures this machine's rates and proposes settings. The first proposal and nine others are
-run in turns: the next four, four from the rest of the list at even distances, and the first with micro-batches of half the size.
+run in turns, there and back: the next four, four from the rest of the list at even distances, and the first with micro-batches of
+half the size.
 A run's figure is the median of its steps. The table has the median of the rounds and the range of all. A proposal ties with the
 first if it is faster in some rounds and slower in others.
 """
@@ -152,8 +153,8 @@ def main():
         for name in arguments.models:
             model = MODELS[name]
             found, proposals = candidates(arguments, model)
-            for _ in range(arguments.rounds):
-                for one in found:
+            for number in range(arguments.rounds):
+                for one in found if number % 2 == 0 else reversed(found):  # a machine that drifts drifts for both
                     one.measured.append(run(arguments, model, one, Path(folder)))
             report(name, found, proposals)
 
