@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/reduction.hpp"
 #include "runtime/profile.hpp"
 
 namespace kzero::engine {
@@ -12,33 +11,42 @@ void OptimizerStep<T>::add_squares() {
   const runtime::ProfileRegion region([] { return "kzero::engine::sum_squares"; });
   static_assert(param::shard_alignment % kernels::squares_block == 0);
   const Index rank = blueprint_.tensor.rank;
+  kernels::SquaresTable<T> ranges;
   for (std::size_t i = 0; i < blueprint_.trained.size(); ++i) {
     const auto u = static_cast<Index>(i);
     const param::UnitLayout& layout = blueprint_.trained_layout.unit(u);
     const zero::Range own =
         zero::held(zero::Placement::partitioned, layout, machinery_.data->rank());
     if (rank == 0) {
-      add_squares(u, own.begin, own.end);
+      add_squares(u, own.begin, own.end, ranges);
       continue;
     }
     const param::UnitSpec& spec = blueprint_.trained[i];
     for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
       if (spec.params[part.param].split.is_owned_by(rank))
-        add_squares(u, part.in_unit, part.in_unit + part.count);
+        add_squares(u, part.in_unit, part.in_unit + part.count, ranges);
     }
   }
+  add_squares(ranges);
 }
 
-/// Adds the squares of elements [begin, end) of a unit's gradient. They must be in this rank's
-/// shard.
+/// Adds elements [begin, end) of a unit's gradient to the ranges whose squares are summed next.
+/// They must be in this rank's shard.
 template <class T>
-void OptimizerStep<T>::add_squares(Index unit, Index begin, Index end) {
+void OptimizerStep<T>::add_squares(Index unit, Index begin, Index end,
+                                   kernels::SquaresTable<T>& ranges) {
   if (begin == end) return;
+  if (ranges.is_full()) add_squares(ranges);
   const T* shard = buffers_.gradients.owned(unit);
   const Index first = machinery_.data->rank() * blueprint_.trained_layout.unit(unit).shard;
-  buffers_.step_sums.template add_squares<T>(
-      buffers_.model->exec(),
-      tensor::Vector<const T>(shard + begin - first, static_cast<std::size_t>(end - begin)), begin);
+  ranges.add({shard + begin - first, begin, end - begin});
+}
+
+/// Sums the squares of the ranges and empties them.
+template <class T>
+void OptimizerStep<T>::add_squares(kernels::SquaresTable<T>& ranges) {
+  if (!ranges.is_empty()) buffers_.step_sums.add_squares(buffers_.model->exec(), ranges);
+  ranges.clear();
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include "engine/buffers.hpp"
 #include "engine/engine.hpp"
 #include "engine/state_shards.hpp"
+#include "kernels/reduction.hpp"
 #include "optim/optimizer.hpp"
 
 namespace kzero::engine {
@@ -29,7 +30,8 @@ class OptimizerStep {
   void update(optim::Update update);
 
  private:
-  void add_squares(Index unit, Index begin, Index end);
+  void add_squares(Index unit, Index begin, Index end, kernels::SquaresTable<T>& ranges);
+  void add_squares(kernels::SquaresTable<T>& ranges);
   void add_up(const optim::Update& update);
   void change_parameters(const optim::Update& update);
   optim::Share<T> share_of(Index u, const optim::Update& update, const zero::Range& range) const;

@@ -1,6 +1,5 @@
 #include "engine/step_sums.hpp"
 
-#include "kernels/reduction.hpp"
 #include "runtime/pinned_copy.hpp"
 
 namespace kzero::engine {
@@ -26,9 +25,9 @@ void StepSums::clear(const tensor::Execution& exec) const {
 }
 
 template <class T>
-void StepSums::add_squares(const tensor::Execution& exec, tensor::Vector<const T> x,
-                           Index first) const {
-  kernels::sum_of_squares<T>(exec, x, first, part_);
+void StepSums::add_squares(const tensor::Execution& exec,
+                           const kernels::SquaresTable<T>& ranges) const {
+  kernels::sum_of_squares<T>(exec, ranges, part_);
   kernels::add_exact_sum(exec, part_, sum_of(device_));
 }
 
@@ -49,9 +48,9 @@ double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all) {
   return sum;
 }
 
-#define KZERO_INSTANTIATE(T)                                                                       \
-  template void StepSums::add_squares<T>(const tensor::Execution&, tensor::Vector<const T>, Index) \
-      const;
+#define KZERO_INSTANTIATE(T)                                       \
+  template void StepSums::add_squares<T>(const tensor::Execution&, \
+                                         const kernels::SquaresTable<T>&) const;
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "data/sampler.hpp"
-#include "kernels/exact_sum.hpp"
+#include "kernels/reduction.hpp"
 #include "memory/arenas.hpp"
 #include "tensor/view.hpp"
 
@@ -28,9 +28,9 @@ class StepSums {
   /// The sums of losses of the chunks of micro-batch `round`, in device memory.
   double* loss(Index round) const { return losses_of(device_) + round * chunks_; }
 
-  /// Enqueues the addition of the squares of `x`, which begins at element `first` of a unit.
+  /// Enqueues the addition of the squares of ranges of units.
   template <class T>
-  void add_squares(const tensor::Execution& exec, tensor::Vector<const T> x, Index first) const;
+  void add_squares(const tensor::Execution& exec, const kernels::SquaresTable<T>& ranges) const;
 
   /// Copies the sums to the host and waits. This is the only wait of a step.
   void read(const tensor::Execution& exec) const;

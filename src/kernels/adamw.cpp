@@ -2,10 +2,9 @@
 
 namespace kzero::kernels {
 
-#define KZERO_INSTANTIATE(T)                                                                  \
-  template void update_elements<T>(const Execution&, const AdamWStep&, const AdamWArrays<T>&, \
-                                   Index);                                                    \
-  template void update_elements<T>(HostCores, const AdamWStep&, const AdamWArrays<T>&, Index);
+#define KZERO_INSTANTIATE(T)                                                         \
+  template void update_parts<T>(const Execution&, const UpdateTable<T, AdamWStep>&); \
+  template void update_parts<T>(HostCores, const UpdateTable<T, AdamWStep>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

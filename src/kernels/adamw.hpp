@@ -35,11 +35,9 @@ template <class T>
 using AdamWArrays = UpdateArrays<T, AdamWStep::arrays>;
 
 // Compiled once, in adamw.cpp.
-#define KZERO_INSTANTIATE(T)                                                                  \
-  extern template void update_elements<T>(const Execution&, const AdamWStep&,                 \
-                                          const AdamWArrays<T>&, Index);                      \
-  extern template void update_elements<T>(HostCores, const AdamWStep&, const AdamWArrays<T>&, \
-                                          Index);
+#define KZERO_INSTANTIATE(T)                                                                \
+  extern template void update_parts<T>(const Execution&, const UpdateTable<T, AdamWStep>&); \
+  extern template void update_parts<T>(HostCores, const UpdateTable<T, AdamWStep>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

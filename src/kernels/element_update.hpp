@@ -1,5 +1,5 @@
-// The kernel of elementwise optimizers. It applies a rule to neighbouring elements of one
-// parameter. A rule is a struct with
+// The kernel of elementwise optimizers. It applies rules to the elements of several parameters,
+// each of which may have a rule of its own. A rule is a struct with
 //   static constexpr int arrays                 state arrays, including the master weights
 //   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const
 // where state[0] is the master weight. All state is updated in fp32. The rule may have
@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "kernels/element_blocks.hpp"
+#include "kernels/launch_table.hpp"
 
 namespace kzero::kernels {
 
@@ -107,25 +108,77 @@ KOKKOS_INLINE_FUNCTION void team_update(const Threads& threads, const Rule& rule
 
 }  // namespace detail
 
-/// Updates elements [0, count) of arrays in device memory.
+/// Elements of one parameter and their rule.
 template <class T, class Rule>
-void update_elements(const Execution& exec, const Rule& rule,
-                     const UpdateArrays<T, Rule::arrays>& arrays, Index count) {
-  const Rule r = rule;
-  const UpdateArrays<T, Rule::arrays> all = arrays;
-  for_element_blocks(
-      "kzero::kernels::update_elements", exec, count,
-      KOKKOS_LAMBDA(const Team& team, Index begin, Index n) {
-        detail::team_update(team, r, n, all + begin);
+struct UpdatePart {
+  Rule rule;
+  UpdateArrays<T, Rule::arrays> arrays;
+  Index count = 0;
+
+  KOKKOS_INLINE_FUNCTION Index elements_of_block(Index begin) const {
+    return Kokkos::min(Index{element_block}, count - begin);
+  }
+};
+
+/// The parts that one launch updates: the parameters of a block of a transformer are about a dozen.
+template <class T, class Rule>
+using UpdateTable = LaunchTable<UpdatePart<T, Rule>, 16>;
+
+/// Updates all elements of a table whose arrays are in device memory.
+template <class T, class Rule>
+void update_parts(const Execution& exec, const UpdateTable<T, Rule>& table) {
+  const UpdateTable<T, Rule> t = table;
+  for_blocks(
+      "kzero::kernels::update_elements", exec, t.blocks(),
+      KOKKOS_LAMBDA(const Team& team, Index number) {
+        const int which = t.part_of(number);
+        const UpdatePart<T, Rule>& part = t.part(which);
+        const Index begin = (number - t.first_block(which)) * Index{element_block};
+        detail::team_update(team, part.rule, part.elements_of_block(begin), part.arrays + begin);
       });
 }
 
-/// Updates the same elements of arrays in host memory.
+/// Updates all elements of a table whose arrays are in host memory.
 template <class T, class Rule>
-void update_elements(HostCores cores, const Rule& rule, const UpdateArrays<T, Rule::arrays>& arrays,
-                     Index count) {
-  for_element_blocks("kzero::kernels::update_elements_on_host", cores, count,
-                     [=](Index begin, Index n) { detail::host_update(rule, n, arrays + begin); });
+void update_parts(HostCores cores, const UpdateTable<T, Rule>& table) {
+  for_blocks("kzero::kernels::update_elements_on_host", cores, table.blocks(), [&](Index number) {
+    const int which = table.part_of(number);
+    const UpdatePart<T, Rule>& part = table.part(which);
+    const Index begin = (number - table.first_block(which)) * element_block;
+    detail::host_update(part.rule, part.elements_of_block(begin), part.arrays + begin);
+  });
+}
+
+/// Collects the updates of several parameters and runs them with as few launches as possible. Where
+/// is Execution or HostCores, for arrays in the memory of the device or the host.
+template <class T, class Rule, class Where>
+class UpdateBatch {
+ public:
+  explicit UpdateBatch(const Where& where) : where_(where) {}
+
+  void add(const Rule& rule, const UpdateArrays<T, Rule::arrays>& arrays, Index count) {
+    if (table_.is_full()) run();
+    table_.add({rule, arrays, count}, ceil_div(count, element_block));
+  }
+
+  /// Runs the updates that were added since the last call.
+  void run() {
+    if (table_.blocks() > 0) update_parts(where_, table_);
+    table_.clear();
+  }
+
+ private:
+  const Where& where_;
+  UpdateTable<T, Rule> table_;
+};
+
+/// Updates elements [0, count) of arrays in the memory of `where`.
+template <class T, class Where, class Rule>
+void update_elements(const Where& where, const Rule& rule,
+                     const UpdateArrays<T, Rule::arrays>& arrays, Index count) {
+  UpdateBatch<T, Rule, Where> batch(where);
+  batch.add(rule, arrays, count);
+  batch.run();
 }
 
 }  // namespace kzero::kernels

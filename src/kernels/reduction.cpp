@@ -38,7 +38,7 @@ void sum_in_order(const Execution& exec, Vector<const float> x, double* sum) {
 
 namespace {
 
-/// Number of blocks of sum_of_squares per team.
+/// Number of blocks of squares_block elements per team in sum_of_squares.
 constexpr Index blocks_at_once = 128;
 
 /// The fp32 sum of the squares of n elements, on every lane of the thread.
@@ -69,19 +69,28 @@ KOKKOS_INLINE_FUNCTION float block_of_squares(const Team& team, const T* x, Inde
 }  // namespace
 
 template <class T>
-void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, ExactSum* sum) {
-  const Index count = x.extent(0), last = first + count;
-  const Index first_block = first / squares_block, blocks = ceil_div(last, squares_block);
-  const T* unit = x.data() - first;
+void SquaresTable<T>::add(const UnitElements<T>& range) {
+  const Index blocks =
+      ceil_div(range.first + range.count, squares_block) - range.first / squares_block;
+  table_.add(range, ceil_div(blocks, blocks_at_once));
+}
+
+template <class T>
+void sum_of_squares(const Execution& exec, const SquaresTable<T>& ranges, ExactSum* sum) {
+  const typename SquaresTable<T>::Table table = ranges.table();
   // Kokkos does not wait for a reduction whose result is a view.
   const Kokkos::View<ExactSum, tensor::Memory, Kokkos::MemoryUnmanaged> result(sum);
   Kokkos::parallel_reduce(
       "kzero::kernels::sum_of_squares",
-      Policy(exec, static_cast<int>(ceil_div(blocks - first_block, blocks_at_once)), team_size(16),
-             vector_length(8)),
+      TablePolicy(exec, static_cast<int>(table.blocks()), team_size(16), vector_length(8)),
       KOKKOS_LAMBDA(const Team& team, ExactSum& total) {
-        const Index from = first_block + team.league_rank() * blocks_at_once;
-        const Index to = Kokkos::min(blocks, from + blocks_at_once);
+        const int which = table.part_of(team.league_rank());
+        const UnitElements<T>& range = table.part(which);
+        const Index first = range.first, last = first + range.count;
+        const T* unit = range.data - first;
+        const Index turn = team.league_rank() - table.first_block(which);
+        const Index from = first / squares_block + turn * blocks_at_once;
+        const Index to = Kokkos::min(ceil_div(last, squares_block), from + blocks_at_once);
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, from, to), [&](Index block) {
           const Index begin = Kokkos::max(first, block * squares_block);
           const Index end = Kokkos::min(last, (block + 1) * squares_block);
@@ -90,6 +99,13 @@ void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, Exact
         });
       },
       result);
+}
+
+template <class T>
+void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, ExactSum* sum) {
+  SquaresTable<T> ranges;
+  ranges.add({x.data(), first, static_cast<Index>(x.extent(0))});
+  sum_of_squares<T>(exec, ranges, sum);
 }
 
 void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum) {
@@ -121,6 +137,8 @@ void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* 
 }
 
 #define KZERO_INSTANTIATE(T)                                                                 \
+  template class SquaresTable<T>;                                                            \
+  template void sum_of_squares<T>(const Execution&, const SquaresTable<T>&, ExactSum*);      \
   template void sum_of_squares<T>(const Execution&, Vector<const T>, Index, ExactSum*);      \
   template void sum_partial_rows<T>(const Execution&, const PerRank<T>&, const T*, const T*, \
                                     Matrix<T>);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/exact_sum.hpp"
+#include "kernels/launch_table.hpp"
 #include "kernels/row.hpp"
 
 namespace kzero::kernels {
@@ -14,10 +15,39 @@ void sum_in_order(const Execution& exec, Vector<const float> x, double* sum);
 /// Elements per block of sum_of_squares.
 inline constexpr Index squares_block = 64;
 
-/// Sets *sum, in device memory, to the sum of squares of a unit's elements from number `first` on.
-/// Blocks of squares_block elements, counted from the unit's beginning, are summed in fp32. The
-/// blocks are added exactly. Ranges that meet at multiples of squares_block therefore give the same
-/// total however a unit is divided.
+/// Elements [first, first + count) of a unit, at `data`.
+template <class T>
+struct UnitElements {
+  const T* data = nullptr;
+  Index first = 0, count = 0;
+};
+
+/// Ranges of units whose squares one launch sums.
+template <class T>
+class SquaresTable {
+ public:
+  static constexpr int most = 64;
+  using Table = LaunchTable<UnitElements<T>, most>;
+
+  bool is_full() const { return table_.is_full(); }
+  bool is_empty() const { return table_.blocks() == 0; }
+  /// Appends a range. The table must not be full.
+  void add(const UnitElements<T>& range);
+  void clear() { table_.clear(); }
+  const Table& table() const { return table_; }
+
+ private:
+  Table table_;
+};
+
+/// Sets *sum, in device memory, to the sum of squares of all elements of a table. Blocks of
+/// squares_block elements, counted from a unit's beginning, are summed in fp32. The blocks are
+/// added exactly. Ranges that meet at multiples of squares_block therefore give the same total
+/// however units are divided.
+template <class T>
+void sum_of_squares(const Execution& exec, const SquaresTable<T>& ranges, ExactSum* sum);
+
+/// The same of elements [first, first + x's extent) of one unit.
 template <class T>
 void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, ExactSum* sum);
 

@@ -10,6 +10,12 @@ namespace kzero::kernels {
 using Policy = Kokkos::TeamPolicy<tensor::Execution>;
 using Team = Policy::member_type;
 
+/// A policy for functors of up to 4 KiB that hold a table (launch_table.hpp). Kokkos passes them as
+/// arguments of the launch. Others of more than 512 bytes it copies to constant memory, where a
+/// launch waits for the one before.
+using TablePolicy = Kokkos::TeamPolicy<tensor::Execution,
+                                       Kokkos::Experimental::WorkItemProperty::HintLightWeight_t>;
+
 /// A policy that limits registers, so that `teams` teams of `threads` threads, lanes included, fit
 /// on a multiprocessor at once.
 template <int threads, int teams>

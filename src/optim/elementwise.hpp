@@ -59,30 +59,43 @@ void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& sh
 
 /// Base of such an optimizer. `Rule`, which derives from it, has
 ///   void apply(place, const Update&, const ParameterPart<T>&) const
-/// for each alternative of Place and every T of a run's precision. The update has the parameter's
-/// own learning rate, the part its weight decay.
+/// for each alternative of Place and every T of a run's precision, or an update_share() of its own.
+/// The update has the parameter's own learning rate, the part its weight decay.
 template <class Rule>
 class ElementwiseOptimizer : public Optimizer {
  public:
   explicit ElementwiseOptimizer(const deck::Optimizer& deck) : deck_(deck) {}
 
   void update(const Place& place, const Update& update, const AnyShare& share) const final {
-    const Rule& rule = static_cast<const Rule&>(*this);
-    std::visit(
-        [&](const auto& where, const auto& of_type) {
-          for_each_parameter(*this, update.pass, of_type, [&](auto part) {
-            const ParameterRates rates = rates_of(deck_, *part.spec);
-            Update own = update;
-            own.lr *= rates.lr_scale;
-            part.weight_decay = rates.weight_decay;
-            rule.apply(where, own, part);
-          });
-        },
-        place, share);
+    std::visit([&](const auto& where,
+                   const auto& of_type) { rule().update_share(where, update, of_type); },
+               place, share);
+  }
+
+  template <class Where, class T>
+  void update_share(const Where& where, const Update& update, const Share<T>& share) const {
+    for_each_part(update, share, [&](const Update& own, const ParameterPart<T>& part) {
+      rule().apply(where, own, part);
+    });
   }
 
  protected:
+  /// Calls f(update, part) for every parameter of a share, with the parameter's own rates.
+  template <class T, class F>
+  void for_each_part(const Update& update, const Share<T>& share, const F& f) const {
+    for_each_parameter(*this, update.pass, share, [&](ParameterPart<T> part) {
+      const ParameterRates rates = rates_of(deck_, *part.spec);
+      Update own = update;
+      own.lr *= rates.lr_scale;
+      part.weight_decay = rates.weight_decay;
+      f(own, part);
+    });
+  }
+
   const deck::Optimizer deck_;
+
+ private:
+  const Rule& rule() const { return static_cast<const Rule&>(*this); }
 };
 
 /// The first `count` state arrays of a part, for kernels.
@@ -105,10 +118,13 @@ class RuleOptimizer : public ElementwiseOptimizer<RuleOptimizer<Own, Rule>> {
   using ElementwiseOptimizer<RuleOptimizer<Own, Rule>>::ElementwiseOptimizer;
 
   template <class Where, class T>
-  void apply(const Where& where, const Update& update, const ParameterPart<T>& part) const {
+  void update_share(const Where& where, const Update& update, const Share<T>& share) const {
     const Own& own = static_cast<const Own&>(*this);
-    kernels::update_elements<T>(where, own.rule_of(update, part.weight_decay),
-                                arrays_of<Rule::arrays>(part), part.count);
+    kernels::UpdateBatch<T, Rule, Where> batch(where);
+    this->for_each_part(update, share, [&](const Update& of_part, const ParameterPart<T>& part) {
+      batch.add(own.rule_of(of_part, part.weight_decay), arrays_of<Rule::arrays>(part), part.count);
+    });
+    batch.run();
   }
 };
 

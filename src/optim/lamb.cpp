@@ -71,17 +71,20 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
   }
 
   template <class Where, class T>
-  void apply(const Where& where, const Update& update, const ParameterPart<T>& part) const {
-    const auto arrays = arrays_of<LambSettings::arrays>(part);
-    const LambSettings settings{adamw_step(deck_, update, part.weight_decay)};
-    if (update.pass == 0) {
-      const auto sums =
-          kernels::update_and_sum<T>(where, LambMoments{settings}, arrays, part.first, part.count);
-      if (part.adds != nullptr) kernels::add_to_words(sums, part.adds);
-    } else {
-      const LambWeights weights{settings, rate_of(update, part)};
-      kernels::update_elements<T>(where, weights, arrays, part.count);
-    }
+  void update_share(const Where& where, const Update& update, const Share<T>& share) const {
+    kernels::UpdateBatch<T, LambWeights, Where> batch(where);
+    for_each_part(update, share, [&](const Update& own, const ParameterPart<T>& part) {
+      const auto arrays = arrays_of<LambSettings::arrays>(part);
+      const LambSettings settings{adamw_step(deck_, own, part.weight_decay)};
+      if (update.pass == 0) {
+        const auto sums = kernels::update_and_sum<T>(where, LambMoments{settings}, arrays,
+                                                     part.first, part.count);
+        if (part.adds != nullptr) kernels::add_to_words(sums, part.adds);
+      } else {
+        batch.add({settings, rate_of(own, part)}, arrays, part.count);
+      }
+    });
+    batch.run();
   }
 
  private:

@@ -31,14 +31,19 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
 
   /// The gradient of a matrix has already been replaced by X.
   template <class Where, class T>
-  void apply(const Where& where, const Update& update, const ParameterPart<T>& part) const {
-    if (part.spec->is_matrix()) {
-      kernels::update_elements<T>(where, rate_of(update, part),
-                                  arrays_of<kernels::MuonRate::arrays>(part), part.count);
-    } else {
-      kernels::update_elements<T>(where, adamw_step(deck_, update, part.weight_decay),
-                                  arrays_of<kernels::AdamWStep::arrays>(part), part.count);
-    }
+  void update_share(const Where& where, const Update& update, const Share<T>& share) const {
+    kernels::UpdateBatch<T, kernels::MuonRate, Where> matrices(where);
+    kernels::UpdateBatch<T, kernels::AdamWStep, Where> others(where);
+    for_each_part(update, share, [&](const Update& own, const ParameterPart<T>& part) {
+      if (part.spec->is_matrix()) {
+        matrices.add(rate_of(own, part), arrays_of<kernels::MuonRate::arrays>(part), part.count);
+      } else {
+        others.add(adamw_step(deck_, own, part.weight_decay),
+                   arrays_of<kernels::AdamWStep::arrays>(part), part.count);
+      }
+    });
+    matrices.run();
+    others.run();
   }
 
   void prepare(const Place& place, const Update& update, const AnyShare& share) const override {

@@ -42,6 +42,8 @@ class Policy {
   std::size_t scratch = 0;
 };
 
+using TablePolicy = Policy;
+
 template <int, int>
 using BoundedPolicy = Policy;
 

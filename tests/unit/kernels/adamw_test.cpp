@@ -135,6 +135,58 @@ TYPED_TEST(AdamW, OnTheHostIsTheSameUpdate) {
   }
 }
 
+/// Updates parts of arrays in device or host memory by one batch, and one by one.
+template <class T, class Where>
+void check_batch(const Where& where, const AdamWArrays<T>& together, const AdamWArrays<T>& alone,
+                 const std::vector<Index>& counts) {
+  UpdateBatch<T, AdamWStep, Where> batch(where);
+  Index begin = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const AdamWStep step = step_at(static_cast<int>(i) + 1);
+    batch.add(step, together + begin, counts[i]);
+    update_elements<T>(where, step, alone + begin, counts[i]);
+    begin += counts[i] + 1;  // the element between two parts keeps its value
+  }
+  batch.run();
+}
+
+/// More parts than a launch takes; some of no element, of one block, and of several.
+std::vector<Index> part_counts() {
+  std::vector<Index> counts{0, 1, element_block, element_block + 1, 3 * element_block - 1, 0};
+  for (Index i = 0; i < 30; ++i) counts.push_back(i * 37 % 101);
+  return counts;
+}
+
+TYPED_TEST(AdamW, OfSeveralPartsIsTheUpdateOfEach) {
+  using T = TypeParam;
+  const std::vector<Index> counts = part_counts();
+  Index size = 0;
+  for (const Index count : counts) size += count + 1;
+  const auto w = numbers<float>(size, 1), m = numbers<float>(size, 2, 0.1);
+  const std::vector<float> v(size, 0.01F);
+  const auto g = numbers<T>(size, 3), p = numbers<T>(size, 4);
+  const Guarded<T> gradient(g), rounded(p), expected_rounded(p);
+  const Guarded<float> found[] = {Guarded(w), Guarded(m), Guarded(v)};
+  const Guarded<float> expected[] = {Guarded(w), Guarded(m), Guarded(v)};
+  const auto at = [&](const Guarded<float>(&state)[3], const Guarded<T>& parameters) {
+    return AdamWArrays<T>{gradient.data(), state[0].data(), state[1].data(), state[2].data(),
+                          parameters.data()};
+  };
+  check_batch<T>(Execution(), at(found, rounded), at(expected, expected_rounded), counts);
+  for (int array = 0; array < 3; ++array)
+    EXPECT_TRUE(tests::same_bits(found[array].host(), expected[array].host())) << array;
+  EXPECT_TRUE(tests::same_bits(rounded.host(), expected_rounded.host()));
+  EXPECT_FALSE(tests::same_bits(rounded.host(), p));
+
+  std::vector<float> own[] = {w, m, v}, each[] = {w, m, v};
+  std::vector<T> own_p = p, each_p = p;
+  check_batch<T>(HostCores(), {g.data(), own[0].data(), own[1].data(), own[2].data(), own_p.data()},
+                 {g.data(), each[0].data(), each[1].data(), each[2].data(), each_p.data()}, counts);
+  for (int array = 0; array < 3; ++array)
+    EXPECT_TRUE(tests::same_bits(own[array], each[array])) << array;
+  EXPECT_TRUE(tests::same_bits(own_p, each_p));
+}
+
 template <class T>
 void update_by_packs(const AdamWArrays<T>& arrays, Index count) {
   const AdamWStep step = step_at(3);

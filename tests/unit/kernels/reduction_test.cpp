@@ -169,6 +169,27 @@ TYPED_TEST(Reduction, SumOfSquaresDoesNotDependOnHowAUnitIsDivided) {
   EXPECT_EQ(parts.value(), whole);
 }
 
+// Ranges of several units, each with its own first element, some empty.
+TYPED_TEST(Reduction, SumOfSquaresOfManyRangesIsTheSumOfTheirs) {
+  using T = TypeParam;
+  const auto x = numbers<T>(30000, 1);
+  const Guarded<T> input(x);
+  SquaresTable<T> ranges;
+  EXPECT_TRUE(ranges.is_empty());
+  ExactSum expected;
+  for (Index begin = 0; !ranges.is_full(); ++begin) {
+    const Index count = begin % 5 * 331 + begin % 3, first = begin * 29;
+    expected += exact_squares(
+        std::vector<T>(x.begin() + begin * 100, x.begin() + begin * 100 + count), first);
+    ranges.add({input.data() + begin * 100, first, count});
+  }
+  const Guarded<ExactSum> sum(1);
+  sum_of_squares<T>(Execution(), ranges, sum.data());
+  EXPECT_EQ(sum.host()[0].value(), expected.value());
+  ranges.clear();
+  EXPECT_TRUE(ranges.is_empty());
+}
+
 /// The ranks' values for element i, with rank `own`'s from `mine`, summed as specified for
 /// add_terms with a single block.
 template <class T>

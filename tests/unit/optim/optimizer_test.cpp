@@ -92,6 +92,27 @@ TEST(Update, OfPartsIsTheUpdateOfTheWhole) {
   EXPECT_TRUE(tests::same_bits(whole.second.host(), cut.second.host()));
 }
 
+namespace tools = Kokkos::Tools::Experimental;
+
+tools::EventSet other_callbacks;  // of the stand-in device; ours forward to them
+int launches = 0;
+
+void count_launch(const char* name, std::uint32_t device, std::uint64_t* id) {
+  ++launches;
+  if (other_callbacks.begin_parallel_for != nullptr)
+    other_callbacks.begin_parallel_for(name, device, id);
+}
+
+TEST(Update, IsOneLaunchForAllParametersOfAUnit) {
+  const Unit unit;
+  other_callbacks = tools::get_callbacks();
+  launches = 0;
+  tools::set_begin_parallel_for_callback(&count_launch);
+  update_range(unit, param::FlatLayout(table(), 1), 0, 30, 1);
+  tools::set_callbacks(other_callbacks);
+  EXPECT_EQ(launches, 1);
+}
+
 TEST(Update, In16BitsKeepsMasterWeightsInFp32AndRoundsTheParameters) {
   const Unit unit;
   const param::Table specs = table();

@@ -1,0 +1,61 @@
+// A table of arrays that one launch processes block by block. It is an argument of the launch, for
+// which CUDA has 4 KiB, so it is on the device without a copy.
+#pragma once
+
+#include <limits>
+
+#include "base/error.hpp"
+#include "kernels/row.hpp"
+
+namespace kzero::kernels {
+
+/// At most `most` parts, each with its own number of blocks. `most` is a power of two.
+template <class Part, int most>
+class LaunchTable {
+ public:
+  LaunchTable() { clear(); }
+
+  void clear() {
+    count_ = 0;
+    for (int& end : ends_) end = std::numeric_limits<int>::max();
+  }
+
+  bool is_full() const { return count_ == most; }
+
+  /// Appends a part. The table must not be full.
+  void add(const Part& part, Index blocks) {
+    KZERO_EXPECT(!is_full());
+    const Index end = this->blocks() + blocks;
+    KZERO_EXPECT(end < std::numeric_limits<int>::max());
+    parts_[count_] = part;
+    ends_[count_++] = static_cast<int>(end);
+  }
+
+  /// The blocks of all parts.
+  Index blocks() const { return count_ == 0 ? 0 : ends_[count_ - 1]; }
+
+  /// The number of the part that has block `number`.
+  KOKKOS_INLINE_FUNCTION int part_of(Index number) const {
+    int first = 0;
+    for (int step = most / 2; step > 0; step /= 2) {
+      if (number >= ends_[first + step - 1]) first += step;
+    }
+    return first;
+  }
+
+  KOKKOS_INLINE_FUNCTION const Part& part(int number) const { return parts_[number]; }
+
+  /// The blocks of the parts before part `number`.
+  KOKKOS_INLINE_FUNCTION Index first_block(int number) const {
+    return number == 0 ? 0 : ends_[number - 1];
+  }
+
+ private:
+  static_assert((most & (most - 1)) == 0);
+
+  Part parts_[most] = {};
+  int ends_[most];  // the last block of each part and of those before it, plus one
+  int count_ = 0;
+};
+
+}  // namespace kzero::kernels
