@@ -1,5 +1,7 @@
 #include "kernels/norm.hpp"
 
+#include "base/error.hpp"
+
 namespace kzero::kernels {
 
 namespace {
@@ -63,14 +65,16 @@ struct BackwardRows {
   const T *x, *dy, *weight;
   T* dx;
   const float *mean, *rstd;
-  bool adds;  // to dx
+  bool adds;     // to dx
+  bool sums_dx;  // for LayerNorm on devices: also sums dx before and after
   Index count, width;
 };
 
-/// The rows that a team sums, and the destinations of the sums [D]. db is null for RMSNorm.
+/// The rows that a team sums, and the destinations of the sums: dw [D], then LayerNorm's db [D],
+/// then the sums of dx after and before.
 struct RowGroup {
   Index begin, end;
-  float *dw, *db;
+  float* sums;
 };
 
 /// A row's sums, which give an element's dx and normalised value.
@@ -99,7 +103,7 @@ KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T
                                           const RowGroup& group) {
   const Index width = rows.width;
   const T* w = rows.weight;
-  float *dw = group.dw, *db = group.db;
+  float *dw = group.sums, *db = group.sums + width;
   const bool adds = rows.adds;
   for_each(team, width, [=](Index j) {
     dw[j] = 0;
@@ -127,35 +131,54 @@ KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T
   }
 }
 
-/// Computes dx with one row per warp, so that the sums use no other thread.
+/// The sums over a row from which dx follows. RMSNorm needs no g.
+struct DxSums {
+  float g = 0, gx = 0;
+
+  KOKKOS_INLINE_FUNCTION DxSums& operator+=(const DxSums& other) {
+    g += other.g;
+    gx += other.gx;
+    return *this;
+  }
+};
+
+/// Sums a row with the lanes of one thread, and returns all of its sums on each lane.
 template <NormKind kind, int pack, class T>
-KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& rows,
-                                      const RowGroup& group) {
-  const Index packs = rows.width / pack;
+KOKKOS_INLINE_FUNCTION RowGradient device_row(const Team& team, const BackwardRows<T>& rows,
+                                              Index i) {
+  const T* x = rows.x + i * rows.width;
+  const T* dy = rows.dy + i * rows.width;
+  RowGradient row = row_gradient<kind>(rows, i);
+  DxSums sums;
+  Kokkos::parallel_reduce(
+      Kokkos::ThreadVectorRange(team, rows.width / pack),
+      [&](Index number, DxSums& partial) {
+        const Index j = number * pack;
+        const auto xs = read_pack<pack>(x + j), dys = read_pack<pack>(dy + j),
+                   ws = read_pack<pack>(rows.weight + j);
+        for (int e = 0; e < pack; ++e) {
+          const float g = static_cast<float>(dys.values[e]) * static_cast<float>(ws.values[e]);
+          if constexpr (kind == NormKind::layer) partial.g += g;
+          partial.gx += g * row.normal(static_cast<float>(xs.values[e]));
+        }
+      },
+      sums);
   const float scale = 1.0F / static_cast<float>(rows.width);
-  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, group.begin, group.end), [&](Index i) {
+  row.mean_g = scale * sums.g;
+  row.mean_gx = scale * sums.gx;
+  return row;
+}
+
+/// Computes dx of rows [begin, end) with one row per warp, so that the sums use no other thread.
+template <NormKind kind, int pack, class T>
+KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& rows, Index begin,
+                                      Index end) {
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, begin, end), [&](Index i) {
     const T* x = rows.x + i * rows.width;
     const T* dy = rows.dy + i * rows.width;
     T* out = rows.dx + i * rows.width;
-    RowGradient row = row_gradient<kind>(rows, i);
-    const auto sum_over = [&](const auto& f) {
-      float total = 0;
-      Kokkos::parallel_reduce(
-          Kokkos::ThreadVectorRange(team, packs),
-          [&](Index number, float& partial) {
-            const Index j = number * pack;
-            const auto xs = read_pack<pack>(x + j), dys = read_pack<pack>(dy + j),
-                       ws = read_pack<pack>(rows.weight + j);
-            for (int e = 0; e < pack; ++e)
-              partial += f(static_cast<float>(xs.values[e]),
-                           static_cast<float>(dys.values[e]) * static_cast<float>(ws.values[e]));
-          },
-          total);
-      return scale * total;
-    };
-    if constexpr (kind == NormKind::layer) row.mean_g = sum_over([](float, float g) { return g; });
-    row.mean_gx = sum_over([&](float xj, float g) { return g * row.normal(xj); });
-    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, packs), [&](Index number) {
+    const RowGradient row = device_row<kind, pack>(team, rows, i);
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, rows.width / pack), [&](Index number) {
       const Index j = number * pack;
       const auto xs = read_pack<pack>(x + j), dys = read_pack<pack>(dy + j),
                  ws = read_pack<pack>(rows.weight + j);
@@ -171,26 +194,85 @@ KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& r
   });
 }
 
-/// Computes dw and db with one pack of columns per thread. Its sums stay in registers.
-template <NormKind kind, int pack, class T>
-KOKKOS_INLINE_FUNCTION void device_parameters(const Team& team, const BackwardRows<T>& rows,
-                                              const RowGroup& group) {
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, rows.width / pack), [&](Index number) {
+/// Calls add(j, totals) for packs of columns. It adds rows to totals, one per result, which begin
+/// with what sums [results,D] holds, or with 0 for the first rows of a group.
+template <int results, int pack, class Add>
+KOKKOS_INLINE_FUNCTION void add_to_columns(const Team& team, Index width, bool is_first,
+                                           float* sums, const Add& add) {
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width / pack), [&](Index number) {
     const Index j = number * pack;
-    Pack<float, pack> weight{}, bias{};
-    for (Index i = group.begin; i < group.end; ++i) {
-      const auto xs = read_pack<pack>(rows.x + i * rows.width + j),
-                 dys = read_pack<pack>(rows.dy + i * rows.width + j);
-      const RowGradient row = row_gradient<kind>(rows, i);
-      for (int e = 0; e < pack; ++e) {
-        const float dyj = static_cast<float>(dys.values[e]);
-        weight.values[e] += dyj * row.normal(static_cast<float>(xs.values[e]));
-        bias.values[e] += dyj;
-      }
+    Pack<float, pack> totals[results] = {};
+    if (!is_first) {
+      for (int r = 0; r < results; ++r)
+        totals[r] = read_pack<pack>(static_cast<const float*>(sums) + r * width + j);
     }
-    write_pack(group.dw + j, weight);
-    if constexpr (kind == NormKind::layer) write_pack(group.db + j, bias);
+    add(j, totals);
+    for (int r = 0; r < results; ++r) write_pack(sums + r * width + j, totals[r]);
   });
+}
+
+/// Adds dx of rows [begin, end) to a sum of columns.
+template <int pack, class T>
+KOKKOS_INLINE_FUNCTION void add_dx(const BackwardRows<T>& rows, Index begin, Index end, Index j,
+                                   Pack<float, pack>& total) {
+  const T* dx = rows.dx;
+  for (Index i = begin; i < end; ++i) {
+    const auto values = read_pack<pack>(dx + i * rows.width + j);
+    for (int e = 0; e < pack; ++e) total.values[e] += static_cast<float>(values.values[e]);
+  }
+}
+
+/// Adds rows [begin, end) to dw and db.
+template <NormKind kind, int pack, class T>
+KOKKOS_INLINE_FUNCTION void add_parameters(const BackwardRows<T>& rows, Index begin, Index end,
+                                           Index j, Pack<float, pack>* totals) {
+  for (Index i = begin; i < end; ++i) {
+    const auto xs = read_pack<pack>(rows.x + i * rows.width + j),
+               dys = read_pack<pack>(rows.dy + i * rows.width + j);
+    const RowGradient row = row_gradient<kind>(rows, i);
+    for (int e = 0; e < pack; ++e) {
+      const float dyj = static_cast<float>(dys.values[e]);
+      totals[0].values[e] += dyj * row.normal(static_cast<float>(xs.values[e]));
+      if constexpr (kind == NormKind::layer) totals[1].values[e] += dyj;
+    }
+  }
+}
+
+/// Rows that a team processes at a time, one per warp. The team adds up their columns while they
+/// are in its first-level cache, so that a row is read once from memory.
+constexpr Index tile_rows = 8;
+
+/// Processes a group of rows. Packs of columns have half the bytes of a row's packs, so that rows
+/// of a thousand columns occupy a team.
+template <NormKind kind, int pack, class T>
+KOKKOS_INLINE_FUNCTION void device_backward(const Team& team, const BackwardRows<T>& rows,
+                                            const RowGroup& group) {
+  constexpr int columns = pack == 1 ? 1 : pack / 2;
+  constexpr int parameters = kind == NormKind::layer ? 2 : 1;
+  const Index width = rows.width;
+  Index begin = group.begin;
+  do {  // at least once: an empty group's sums are 0
+    const Index end = Kokkos::min(begin + Index{tile_rows}, group.end);
+    const bool is_first = begin == group.begin;
+    const auto sum_dx = [&](float* sums) {
+      add_to_columns<1, columns>(team, width, is_first, sums,
+                                 [&](Index j, Pack<float, columns>* totals) {
+                                   add_dx<columns>(rows, begin, end, j, totals[0]);
+                                 });
+    };
+    if (rows.sums_dx) {
+      sum_dx(group.sums + (parameters + 1) * width);
+      team.team_barrier();
+    }
+    device_dx<kind, pack>(team, rows, begin, end);
+    team.team_barrier();
+    if (rows.sums_dx) sum_dx(group.sums + parameters * width);
+    add_to_columns<parameters, columns>(
+        team, width, is_first, group.sums, [&](Index j, Pack<float, columns>* totals) {
+          add_parameters<kind, columns>(rows, begin, end, j, totals);
+        });
+    begin = end;
+  } while (begin < group.end);
 }
 
 template <NormKind kind, class T>
@@ -200,17 +282,15 @@ KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T
   if constexpr (tensor::on_host) {
     host_backward<kind>(team, rows, group);
   } else if (rows.width % pack == 0) {
-    device_dx<kind, pack>(team, rows, group);
-    device_parameters<kind, pack>(team, rows, group);
+    device_backward<kind, pack>(team, rows, group);
   } else {
-    device_dx<kind, 1>(team, rows, group);
-    device_parameters<kind, 1>(team, rows, group);
+    device_backward<kind, 1>(team, rows, group);
   }
 }
 
 template <class T, class Input, class Gradients>
 BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<const T> dy,
-                              const Gradients& gradients) {
+                              const Gradients& gradients, bool sums_dx) {
   return {input.x.data(),
           dy.data(),
           input.weight.data(),
@@ -218,12 +298,12 @@ BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<cons
           mean,
           input.rstd.data(),
           gradients.dx_accumulate == Accumulate::yes,
+          sums_dx,
           static_cast<Index>(input.x.extent(0)),
           static_cast<Index>(input.x.extent(1))};
 }
 
-/// Computes dx. Each row of `partial` receives the sums over a group of rows: dw, then LayerNorm's
-/// db.
+/// Computes dx. Each row of `partial` receives the sums over a group of rows, as RowGroup has them.
 template <NormKind kind, class T>
 void backward(const Execution& exec, const char* label, const BackwardRows<T>& rows,
               Matrix<float> partial) {
@@ -232,9 +312,9 @@ void backward(const Execution& exec, const char* label, const BackwardRows<T>& r
       label, Policy(exec, static_cast<int>(row_groups), team_size(8), vector_length(32)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index first = Kokkos::min(team.league_rank() * group, rows.count);
-        float* dw = &partial(team.league_rank(), 0);
-        float* db = kind == NormKind::layer ? dw + rows.width : nullptr;
-        team_backward<kind>(team, rows, {first, Kokkos::min(first + group, rows.count), dw, db});
+        team_backward<kind>(
+            team, rows,
+            {first, Kokkos::min(first + group, rows.count), &partial(team.league_rank(), 0)});
       });
 }
 
@@ -262,20 +342,33 @@ void rmsnorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> w
 template <class T>
 void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, Matrix<const T> dy,
                         const LayerNormGradients<T>& gradients, Matrix<float> partial) {
-  const auto rows = backward_rows<T>(input, input.mean.data(), dy, gradients);
-  backward<NormKind::layer>(exec, "kzero::kernels::layernorm_backward", rows, partial);
-  if (gradients.dweight.size() == 0) return;
-  sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dweight);
-  sum_groups<T>(exec, partial, rows.width, gradients.accumulate, gradients.dbias);
+  const auto& [dx, dx_accumulate, dweight, dbias, accumulate, dx_before, dx_after] = gradients;
+  const bool sums_dx = dx_before.size() > 0;
+  KZERO_EXPECT(dx_after.size() == dx_before.size());
+  constexpr const char* label = "kzero::kernels::layernorm_backward";
+  const auto rows = backward_rows<T>(input, input.mean.data(), dy, gradients, sums_dx);
+  if (tensor::on_host && sums_dx) {
+    sum_rows<T>(exec, dx, accumulate, dx_before, partial);
+    backward<NormKind::layer>(exec, label, rows, partial);
+    sum_groups<T>(exec, partial, accumulate, {dweight, dbias});
+    sum_rows<T>(exec, dx, accumulate, dx_after, partial);
+    return;
+  }
+  backward<NormKind::layer>(exec, label, rows, partial);
+  if (sums_dx) {
+    sum_groups<T>(exec, partial, accumulate, {dweight, dbias, dx_after, dx_before});
+  } else if (dweight.size() > 0) {
+    sum_groups<T>(exec, partial, accumulate, {dweight, dbias});
+  }
 }
 
 template <class T>
 void rmsnorm_backward(const Execution& exec, const RmsNormInput<T>& input, Matrix<const T> dy,
                       const RmsNormGradients<T>& gradients, Matrix<float> partial) {
-  const auto rows = backward_rows<T>(input, nullptr, dy, gradients);
+  const auto rows = backward_rows<T>(input, nullptr, dy, gradients, false);
   backward<NormKind::rms>(exec, "kzero::kernels::rmsnorm_backward", rows, partial);
   if (gradients.dweight.size() == 0) return;
-  sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dweight);
+  sum_groups<T>(exec, partial, gradients.accumulate, {gradients.dweight});
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \

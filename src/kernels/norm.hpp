@@ -27,16 +27,25 @@ struct LayerNormInput {
 
 /// The destinations of backward's gradients: dx [N,D], dweight and dbias [D], which are empty if
 /// the parameters are frozen. `dx_accumulate` selects whether dx is written or added to, because it
-/// may hold a residual branch's gradient. `accumulate` does so for the other two.
+/// may hold a residual branch's gradient. `accumulate` does so for all others. dx_before and
+/// dx_after [D] receive the sums of dx's rows as they are before and after the call. These are the
+/// gradients of biases that were added to the residual stream. Both are empty if they are not
+/// needed; otherwise dweight and dbias are not empty.
 template <class T>
 struct LayerNormGradients {
   Matrix<T> dx;
   Accumulate dx_accumulate;
   Vector<T> dweight, dbias;
   Accumulate accumulate;
+  Vector<T> dx_before = {}, dx_after = {};
 };
 
-/// dy [N,D]; partial [row_groups, 2D] is scratch. dx must not overlap x or dy.
+/// The columns of layernorm_backward's scratch for rows of D columns.
+constexpr Index layernorm_sums(Index width, bool sums_dx) {
+  return sums_dx && !tensor::on_host ? 4 * width : 2 * width;
+}
+
+/// dy [N,D]; partial [row_groups, >= layernorm_sums(D)] is scratch. dx must not overlap x or dy.
 template <class T>
 void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, Matrix<const T> dy,
                         const LayerNormGradients<T>& gradients, Matrix<float> partial);

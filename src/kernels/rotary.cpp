@@ -238,8 +238,7 @@ void rotary_backward(const Execution& exec, const RotaryShape& shape, const Docu
       {shape, position_of, row_norms, table.data(), qkv.data(), dqkv.data(), x_stride, d_stride},
       dqkv.extent(0), partial);
   if (gradients.dq_weight.size() == 0) return;
-  sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dq_weight);
-  sum_groups<T>(exec, partial, shape.head_width, gradients.accumulate, gradients.dk_weight);
+  sum_groups<T>(exec, partial, gradients.accumulate, {gradients.dq_weight, gradients.dk_weight});
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \

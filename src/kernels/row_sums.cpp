@@ -1,5 +1,7 @@
 #include "kernels/row_sums.hpp"
 
+#include "base/error.hpp"
+
 namespace kzero::kernels {
 
 namespace {
@@ -15,18 +17,40 @@ KOKKOS_INLINE_FUNCTION void put(Accumulate accumulate, T& target, float total) {
       static_cast<T>((accumulate == Accumulate::yes ? static_cast<float>(target) : 0.0F) + total);
 }
 
+/// The results of sum_groups. Blocks of columns are numbered through all of them.
 template <class T>
-void host_sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
-                     Accumulate accumulate, Vector<T> out) {
+struct GroupSums {
+  T* out[most_sums] = {};
+  int count = 0;
+  Index width;
+
+  explicit GroupSums(std::initializer_list<Vector<T>> results)
+      : width(static_cast<Index>(results.begin()->extent(0))) {
+    KZERO_EXPECT(results.size() <= most_sums);
+    for (const Vector<T>& result : results) out[count++] = result.data();
+  }
+
+  KOKKOS_INLINE_FUNCTION T* result(int number) const {
+    T* found = out[0];
+    for (int n = 1; n < most_sums; ++n) found = n == number ? out[n] : found;
+    return found;
+  }
+};
+
+template <class T>
+void host_sum_groups(const Execution& exec, Matrix<const float> partial, Accumulate accumulate,
+                     const GroupSums<T>& sums) {
   constexpr Index block = 256;  // columns per team, whose sums stay in the first-level cache
-  const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
-  const float* from = partial.data() + first;
+  const Index groups = partial.extent(0), width = sums.width, stride = partial.extent(1);
+  const Index blocks = ceil_div(width, block);
   Kokkos::parallel_for(
       "kzero::kernels::sum_groups",
-      Policy(exec, static_cast<int>(ceil_div(width, block)), Kokkos::AUTO),
+      Policy(exec, static_cast<int>(sums.count * blocks), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
-        const Index begin = team.league_rank() * block;
-        T* target = out.data() + begin;
+        const Index number = team.league_rank() / blocks;
+        const Index begin = team.league_rank() % blocks * block;
+        const float* from = partial.data() + number * width;
+        T* target = sums.result(static_cast<int>(number)) + begin;
         for_each(team, Kokkos::min(Index{block}, width - begin), [=](Index j) {
           float total = 0;
           for (Index g = 0; g < groups; ++g) total += from[g * stride + begin + j];
@@ -36,26 +60,28 @@ void host_sum_groups(const Execution& exec, Matrix<const float> partial, Index f
 }
 
 template <class T>
-void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
-                       Accumulate accumulate, Vector<T> out) {
-  const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
-  const Index run = ceil_div(groups, runs);
-  const float* from = partial.data() + first;
+void device_sum_groups(const Execution& exec, Matrix<const float> partial, Accumulate accumulate,
+                       const GroupSums<T>& results) {
+  const Index groups = partial.extent(0), width = results.width, stride = partial.extent(1);
+  const Index run = ceil_div(groups, runs), blocks = ceil_div(width, run_columns);
   using Sums = Kokkos::View<float[runs][run_columns], Execution::scratch_memory_space,
                             Kokkos::MemoryUnmanaged>;
-  Policy policy(exec, static_cast<int>(ceil_div(width, run_columns)), team_size(runs),
+  Policy policy(exec, static_cast<int>(results.count * blocks), team_size(runs),
                 vector_length(run_columns));
   policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(Sums::shmem_size())));
   Kokkos::parallel_for(
       "kzero::kernels::sum_groups_in_runs", policy, KOKKOS_LAMBDA(const Team& team) {
         const Sums sums(team.team_scratch(0));
-        const Index begin = team.league_rank() * run_columns;
+        const Index number = team.league_rank() / blocks;
+        const Index begin = team.league_rank() % blocks * run_columns;
         const Index columns = Kokkos::min(Index{run_columns}, width - begin);
+        const float* from = partial.data() + number * width + begin;
+        T* target = results.result(static_cast<int>(number)) + begin;
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, runs), [&](int r) {
           const Index end = Kokkos::min(groups, (r + 1) * run);
           Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, columns), [&](Index j) {
             float total = 0;
-            for (Index g = r * run; g < end; ++g) total += from[g * stride + begin + j];
+            for (Index g = r * run; g < end; ++g) total += from[g * stride + j];
             sums(r, j) = total;
           });
         });
@@ -63,7 +89,7 @@ void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index
         Kokkos::parallel_for(Kokkos::TeamVectorRange(team, columns), [&](Index j) {
           float total = 0;
           for (int r = 0; r < runs; ++r) total += sums(r, j);
-          put(accumulate, out(begin + j), total);
+          put(accumulate, target[j], total);
         });
       });
 }
@@ -110,12 +136,13 @@ KOKKOS_INLINE_FUNCTION void team_sum_rows(const Team& team, const T* rows, Index
 }  // namespace
 
 template <class T>
-void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
-                Accumulate accumulate, Vector<T> out) {
+void sum_groups(const Execution& exec, Matrix<const float> partial, Accumulate accumulate,
+                std::initializer_list<Vector<T>> results) {
+  const GroupSums<T> sums(results);
   if constexpr (tensor::on_host) {
-    host_sum_groups(exec, partial, first, accumulate, out);
+    host_sum_groups(exec, partial, accumulate, sums);
   } else {
-    device_sum_groups(exec, partial, first, accumulate, out);
+    device_sum_groups(exec, partial, accumulate, sums);
   }
 }
 
@@ -132,13 +159,13 @@ void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, V
         team_sum_rows(team, x.data() + first * width, count, width,
                       &partial(team.league_rank(), 0));
       });
-  sum_groups<Out>(exec, partial, 0, accumulate, out);
+  sum_groups<Out>(exec, partial, accumulate, {out});
 }
 
-#define KZERO_INSTANTIATE(T)                                                            \
-  template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Accumulate, \
-                              Vector<T>);                                               \
-  template void sum_rows<T>(const Execution&, Matrix<const T>, Accumulate, Vector<T>,   \
+#define KZERO_INSTANTIATE(T)                                                          \
+  template void sum_groups<T>(const Execution&, Matrix<const float>, Accumulate,      \
+                              std::initializer_list<Vector<T>>);                      \
+  template void sum_rows<T>(const Execution&, Matrix<const T>, Accumulate, Vector<T>, \
                             Matrix<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

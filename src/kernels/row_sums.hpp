@@ -2,6 +2,8 @@
 // threads. Used for the gradients of biases and of LayerNorm's parameters.
 #pragma once
 
+#include <initializer_list>
+
 #include "kernels/row.hpp"
 #include "tensor/accumulate.hpp"
 
@@ -13,11 +15,15 @@ using tensor::Accumulate;
 /// needs several teams per multiprocessor.
 inline constexpr Index row_groups = tensor::on_host ? 32 : 512;
 
-/// Computes out[j] (=|+=) sum over g of partial(g, first + j) for all j of out. partial
-/// [row_groups, any].
+/// The number of results of one call of sum_groups.
+inline constexpr int most_sums = 4;
+
+/// Computes out[j] (=|+=) sum over g of partial(g, first + j) for all j of each result. All results
+/// have the same extent. The columns of the first begin at 0, those of the next behind them.
+/// partial [row_groups, any].
 template <class T>
-void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
-                Accumulate accumulate, Vector<T> out);
+void sum_groups(const Execution& exec, Matrix<const float> partial, Accumulate accumulate,
+                std::initializer_list<Vector<T>> results);
 
 /// Computes out[j] (=|+=) sum over rows of x(i, j): the gradient of a bias. x [N,D], out [D],
 /// partial [row_groups, D]. Out is T or float.

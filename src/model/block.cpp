@@ -1,5 +1,7 @@
 #include "model/block.hpp"
 
+#include <utility>
+
 #include "model/adapters.hpp"
 #include "model/block_attention.hpp"
 #include "model/feed_forward.hpp"
@@ -41,6 +43,14 @@ void fill_middle(const Context<T>& c, const BlockParams<const T>& p, const Block
   add_half<T>(c, Site::projection, p, saved.attention, batch.dropout.attention, x, saved.middle);
 }
 
+/// Returns whether the gradients of `down`'s and `projection`'s biases are the sums of dx's rows
+/// before and after norm_2's backward. With dropout, they are sums of other rows.
+template <class T>
+bool norm_sums_biases(const Context<T>& c, const BlockDropout& dropout) {
+  return c.shape.sums_stream_biases() && !dropout.feed_forward.is_on() &&
+         !dropout.attention.is_on();
+}
+
 /// Runs backward from a chunk's output to attention. c.hidden_grad's memory holds the gradient of
 /// attention's result for all chunks so far, this one's in `dattention`. Returns false if backward
 /// ends on the way, because nothing below trains.
@@ -51,13 +61,19 @@ bool backward_to_attention(const Context<T>& c, const BlockParams<const T>& p,
                            Matrix<T> dattention, bool needs_input) {
   const Matrix<const T> dout = half_gradient<T>(c, batch.dropout.feed_forward, dx,
                                                 {c.hidden_grad.data(), dx.extent(0), dx.extent(1)});
-  if (!feed_forward_backward<T>(c, p, saved, accumulate, g, dout, needs_input)) return false;
-  norm_backward<T>(c, p.norm2, saved.middle, saved.statistics2,
-                   {dx, tensor::Accumulate::yes, g.norm2, accumulate});
+  BlockParams<T> of_products = g;  // whose biases are not summed elsewhere
+  NormGradients<T> of_norm2{dx, tensor::Accumulate::yes, g.norm2, accumulate};
+  if (norm_sums_biases(c, batch.dropout)) {
+    std::swap(of_norm2.dx_before, of_products.down.bias);
+    std::swap(of_norm2.dx_after, of_products.projection.bias);
+  }
+  if (!feed_forward_backward<T>(c, p, saved, accumulate, of_products, dout, needs_input))
+    return false;
+  norm_backward<T>(c, p.norm2, saved.middle, saved.statistics2, of_norm2);
 
   // The gradient of `up` was the last to need norm2.
   const Matrix<const T> dmiddle = half_gradient<T>(c, batch.dropout.attention, dx, saved.norm2);
-  linear_backward_weight<T>(c, saved.attention, dmiddle, accumulate, g.projection);
+  linear_backward_weight<T>(c, saved.attention, dmiddle, accumulate, of_products.projection);
   const bool ends = !needs_input && c.shape.adapters.first() == Site::projection;
   if (!ends) linear_backward_input<T>(c, dmiddle, p.projection, dattention);
   adapters_backward<T>(c, Site::projection,

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/row_sums.hpp"
+#include "kernels/norm.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "model/rotary.hpp"
 
@@ -14,6 +14,7 @@ namespace {
 /// biases.
 Index summed_columns(const TransformerShape& s) {
   Index most = std::max(s.norm_elements(), s.longest_bias());
+  if (s.sums_stream_biases()) most = std::max(most, kernels::layernorm_sums(s.hidden, true));
   if (s.qk_norm) most = std::max(most, 2 * s.head_dim);
   return most;
 }

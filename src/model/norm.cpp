@@ -14,9 +14,10 @@ void local_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T>
                                  {g.dx, g.dx_accumulate, g.parameters.weight, g.accumulate},
                                  c.partial);
   } else {
-    kernels::layernorm_backward<T>(
-        *c.exec, {x, p.weight, statistics.mean, statistics.rstd}, dy,
-        {g.dx, g.dx_accumulate, g.parameters.weight, g.parameters.bias, g.accumulate}, c.partial);
+    kernels::layernorm_backward<T>(*c.exec, {x, p.weight, statistics.mean, statistics.rstd}, dy,
+                                   {g.dx, g.dx_accumulate, g.parameters.weight, g.parameters.bias,
+                                    g.accumulate, g.dx_before, g.dx_after},
+                                   c.partial);
   }
 }
 

@@ -38,14 +38,15 @@ void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x
                   const NormStatistics& statistics);
 
 /// The results of norm_backward: dx [n,D] and the parameter gradients, empty if the parameters are
-/// frozen. `dx_accumulate` and
-/// `accumulate` select whether they are overwritten or added to.
+/// frozen. `dx_accumulate` and `accumulate` select whether they are overwritten or added to.
+/// dx_before and dx_after [D] are kernels::LayerNormGradients', empty unless sums_stream_biases().
 template <class T>
 struct NormGradients {
   Matrix<T> dx;
   tensor::Accumulate dx_accumulate;
   Norm<T> parameters;
   tensor::Accumulate accumulate;
+  Vector<T> dx_before = {}, dx_after = {};
 };
 
 /// On entry c.hidden_grad [N,D] holds this rank's partial sum of the gradient of the norm's output.

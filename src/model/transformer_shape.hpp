@@ -87,6 +87,12 @@ struct TransformerShape : TransformerParts {
   Index qkv_elements() const { return own.qkv_width() * (hidden + (qkv_bias ? 1 : 0)); }
   /// Local elements of the longest bias of a linear layer; 0 if none has one.
   Index longest_bias() const;
+  /// Returns whether the backward of a block's second norm can also sum the gradients of the two
+  /// biases that the block adds to the residual stream. With sequence parallelism it lacks rows.
+  bool sums_stream_biases() const {
+    const bool has_all_rows = !sequence_parallel || tensor.size == 1;
+    return biases && norm == NormKind::layer_norm && !is_frozen() && has_all_rows;
+  }
   /// Local columns of the feed-forward layer's first GEMM. With SwiGLU: gate and up.
   Index hidden_columns() const {
     return activation == ActivationKind::swiglu ? 2 * own.feed_forward : own.feed_forward;

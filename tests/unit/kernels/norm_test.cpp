@@ -210,6 +210,49 @@ void check_layernorm_backward(Index rows, Index width, Accumulate dx_mode, Accum
   expect_close(dbias.host(), expected.dbias, name + " dbias");
 }
 
+/// The sums of the rows of dx before and after LayerNorm's backward.
+template <class T>
+void check_sums_of_dx(Index rows, Index width, Accumulate mode, const std::string& name) {
+  const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2),
+             dy = numbers<T>(rows * width, 3), dx0 = numbers<T>(rows * width, 4);
+  const auto before = numbers<T>(width, 5), after = numbers<T>(width, 6);
+  const Guarded<T> input(x), weight(w), gradient(dy);
+  const Guarded<float> mean(numbers<float>(rows, 7)), rstd(numbers<float>(rows, 8)),
+      partial(row_groups * layernorm_sums(width, true)), plain(row_groups * 2 * width);
+  const Guarded<T> dx(dx0), alone(dx0);
+  Guarded<T> dweight(width), dbias(width), dw(width), db(width), dx_before(width), dx_after(width);
+  if (mode == Accumulate::yes) {
+    for (Guarded<T>* out : {&dweight, &dbias, &dw, &db}) out->set(before);
+    dx_before.set(before);
+    dx_after.set(after);
+  }
+  const LayerNormInput<T> in{input.matrix(rows, width), weight.vector(), mean.vector(),
+                             rstd.vector()};
+  layernorm_backward<T>(Execution(), in, gradient.matrix(rows, width),
+                        {dx.matrix(rows, width), Accumulate::yes, dweight.vector(), dbias.vector(),
+                         mode, dx_before.vector(), dx_after.vector()},
+                        partial.matrix(row_groups, layernorm_sums(width, true)));
+  layernorm_backward<T>(
+      Execution(), in, gradient.matrix(rows, width),
+      {alone.matrix(rows, width), Accumulate::yes, dw.vector(), db.vector(), mode},
+      plain.matrix(row_groups, 2 * width));
+  EXPECT_TRUE(tests::same_bits(dx.host(), alone.host())) << name;
+  EXPECT_TRUE(tests::same_bits(dweight.host(), dw.host())) << name;
+  EXPECT_TRUE(tests::same_bits(dbias.host(), db.host())) << name;
+  // The same bits as the sums of rows that it replaces.
+  const Guarded<float> scratch(row_groups * width);
+  const auto expect_sum = [&](const Guarded<T>& of, const std::vector<T>& onto,
+                              const Guarded<T>& found, const char* which) {
+    Guarded<T> expected(width);
+    if (mode == Accumulate::yes) expected.set(onto);
+    sum_rows<T>(Execution(), of.matrix(rows, width), mode, expected.vector(),
+                scratch.matrix(row_groups, width));
+    EXPECT_TRUE(tests::same_bits(found.host(), expected.host())) << name << ' ' << which;
+  };
+  expect_sum(Guarded<T>(dx0), before, dx_before, "before");
+  expect_sum(dx, after, dx_after, "after");
+}
+
 /// As above. `partial` is wider than necessary.
 template <class T>
 void check_rmsnorm_backward(Index rows, Index width, Accumulate dx_mode, Accumulate mode,
@@ -252,6 +295,25 @@ TYPED_TEST(Layernorm, BackwardAddsWhereAsked) {
     check_layernorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::yes,
                                         name + " all added");
   });
+}
+
+TYPED_TEST(Layernorm, BackwardSumsTheRowsOfDx) {
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    check_sums_of_dx<TypeParam>(rows, width, Accumulate::no, name);
+    check_sums_of_dx<TypeParam>(rows, width, Accumulate::yes, name + " added");
+  });
+}
+
+// Groups of more rows than a device's team processes at a time.
+constexpr Index norm_rows = 17 * row_groups + 5;
+
+TYPED_TEST(Layernorm, BackwardOfManyRowsMatchesThePlainLoop) {
+  check_layernorm_backward<TypeParam>(norm_rows, 8, Accumulate::yes, Accumulate::no, "many rows");
+  check_sums_of_dx<TypeParam>(norm_rows, 8, Accumulate::yes, "many rows");
+}
+
+TYPED_TEST(Rmsnorm, BackwardOfManyRowsMatchesThePlainLoop) {
+  check_rmsnorm_backward<TypeParam>(norm_rows, 8, Accumulate::no, Accumulate::yes, "many rows");
 }
 
 TYPED_TEST(Rmsnorm, BackwardMatchesThePlainLoop) {

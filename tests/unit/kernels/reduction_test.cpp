@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <limits>
 
 #include "unit/kernels/cases.hpp"
@@ -52,21 +53,41 @@ TYPED_TEST(Reduction, SumRowsMatchesThePlainLoop) {
   });
 }
 
-TYPED_TEST(Reduction, SumGroupsTakesTheColumnsFromFirstOn) {
+TYPED_TEST(Reduction, SumGroupsTakesTheColumnsOfEachResult) {
   using T = TypeParam;
-  const Index stride = 300;
-  const auto partial = numbers<float>(row_groups * stride, 1);
-  const Guarded<float> input(partial);
   for (const Index width : widths) {
-    for (const Index first : {Index{0}, stride - width}) {
-      const Guarded<T> out(width);
-      sum_groups<T>(Execution(), input.matrix(row_groups, stride), first, Accumulate::no,
-                    out.vector());
-      std::vector<Bounded> expected;
-      for (Index j = 0; j < width; ++j) {
-        expected.push_back(column_sum<T>(partial, row_groups, stride, first + j, 0));
+    const Index stride = most_sums * width + 3;
+    const auto partial = numbers<float>(row_groups * stride, 1);
+    const Guarded<float> input(partial);
+    for (const Accumulate mode : {Accumulate::no, Accumulate::yes}) {
+      std::vector<std::vector<T>> before;
+      std::deque<Guarded<T>> outs;
+      for (int r = 0; r < most_sums; ++r) {
+        before.push_back(numbers<T>(width, 2 + r));
+        outs.emplace_back(width);
+        if (mode == Accumulate::yes) outs.back().set(before.back());
       }
-      expect_close(out.host(), expected, std::to_string(width) + " from " + std::to_string(first));
+      const auto in = input.matrix(row_groups, stride);
+      const auto out = [&](int r) { return outs[r].vector(); };
+      sum_groups<T>(Execution(), in, mode, {out(0), out(1), out(2)});
+      if (mode == Accumulate::no) sum_groups<T>(Execution(), in, mode, {out(0)});
+      for (int r = 0; r < 3; ++r) {
+        std::vector<Bounded> expected;
+        for (Index j = 0; j < width; ++j) {
+          const double onto = mode == Accumulate::yes ? as_double(before[r][j]) : 0;
+          expected.push_back(column_sum<T>(partial, row_groups, stride, r * width + j, onto));
+        }
+        expect_close(outs[r].host(), expected,
+                     std::to_string(width) + " result " + std::to_string(r));
+      }
+      if (mode == Accumulate::yes) {
+        EXPECT_TRUE(tests::same_bits(outs[3].host(), before[3])) << "not a result";
+      }
+      sum_groups<T>(Execution(), in, Accumulate::no, {out(3), out(2), out(1), out(0)});
+      std::vector<Bounded> last;
+      for (Index j = 0; j < width; ++j)
+        last.push_back(column_sum<T>(partial, row_groups, stride, 3 * width + j, 0));
+      expect_close(outs[0].host(), last, std::to_string(width) + " the last of four");
     }
   }
 }
