@@ -29,7 +29,7 @@ struct ExactSums {
 };
 
 /// The blocks of a range of a unit's elements.
-struct Blocks {
+struct SquaresBlocks {
   Index first, last;  // elements of the unit
 
   KOKKOS_INLINE_FUNCTION Index count() const {
@@ -115,7 +115,7 @@ ExactSums<Rule::sums> update_and_sum(const Execution& exec, const Rule& rule,
                                      Index count) {
   const Rule r = rule;
   const UpdateArrays<T, Rule::arrays> all = arrays;
-  const Blocks blocks{first, first + count};
+  const SquaresBlocks blocks{first, first + count};
   ExactSums<Rule::sums> result;
   Kokkos::parallel_reduce(
       "kzero::kernels::update_and_sum",
@@ -140,7 +140,7 @@ ExactSums<Rule::sums> update_and_sum(HostCores, const Rule& rule,
                                      const UpdateArrays<T, Rule::arrays>& arrays, Index first,
                                      Index count) {
   using Host = Kokkos::DefaultHostExecutionSpace;
-  const Blocks blocks{first, first + count};
+  const SquaresBlocks blocks{first, first + count};
   ExactSums<Rule::sums> result;
   Kokkos::parallel_reduce(
       "kzero::kernels::update_and_sum_on_host",

@@ -151,7 +151,7 @@ void add_squares(const Elements<T>& all, const FixedSums& sums, std::uint64_t* w
 template <class T>
 kernels::ExactSums<2> squares_of_update(const Elements<T>& all, const Factors& factors,
                                         Index first) {
-  const kernels::Blocks blocks{first, first + all.end - all.begin};
+  const kernels::SquaresBlocks blocks{first, first + all.end - all.begin};
   kernels::ExactSums<2> result;
   Kokkos::parallel_reduce(
       "kzero::optim::add_update_squares",
