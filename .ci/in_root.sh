@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs a command in a clone of this commit within a bare root of another Debian release. debootstrap makes the root in
-# build/roots, and it is removed afterwards. Needs root, a network, and the packages debootstrap, git and ccache.
+# Runs a command in a clone of this commit within a bare root of another Debian release. The root is removed afterwards. It is a
+# copy of build/roots/SUITE.base, which debootstrap makes, once a day. Needs root, a network, and the packages debootstrap, git
+# and ccache.
 #
 #   bash .ci/in_root.sh SUITE COMMAND...       for instance: trixie bash input/quickstart.sh
 #
@@ -45,8 +46,14 @@ rmdir "$root/proc"
 
 # shellcheck disable=SC2016  # apt's format
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' | grep -m 1 '/debian/*$' || true)
-debootstrap --variant=minbase "$suite" "$root" "${mirror:-http://deb.debian.org/debian}" >"$root.log" 2>&1 ||
-  { tail -n 20 "$root.log" >&2; exit 1; }
+if [[ ! $(find "$root.base" -maxdepth 0 -mtime -1 2>/dev/null) ]]; then
+  rm -rf --one-file-system "$root.base" "$root.new"
+  debootstrap --variant=minbase "$suite" "$root.new" "${mirror:-http://deb.debian.org/debian}" >"$root.log" 2>&1 ||
+    { tail -n 20 "$root.log" >&2; exit 1; }
+  touch "$root.new"
+  mv "$root.new" "$root.base"
+fi
+cp -a "$root.base/." "$root"
 echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"  # the root does not outlive the command
 
 git clone --quiet . "$root/root/kzero"

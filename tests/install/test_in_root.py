@@ -25,7 +25,7 @@ class InRoot(unittest.TestCase):
         self.script("apt-get", "echo http://mirror/ubuntu; echo http://mirror/debian/")
         self.script(
             "debootstrap",
-            f'echo "$*" >{self.tree}/debootstrap.calls; mkdir -p "$3"/{{etc/dpkg/dpkg.cfg.d,root,usr/local/share}}',
+            f'echo "$*" >>{self.tree}/debootstrap.calls; mkdir -p "$3"/{{etc/dpkg/dpkg.cfg.d,root,usr/local/share}}',
         )
         self.script("git", 'mkdir "${!#}"; touch "${!#}/clone"')
         # The script's own commands run in the namespace, but mount nothing and stay in the file system.
@@ -54,10 +54,18 @@ class InRoot(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout.split(), [".:", ".deps", "clone", ".deps/source:", "kept"])
         self.assertEqual(
-            (self.tree / "debootstrap.calls").read_text(), f"--variant=minbase suite {self.root} http://mirror/debian/\n"
+            (self.tree / "debootstrap.calls").read_text(), f"--variant=minbase suite {self.root}.new http://mirror/debian/\n"
         )
         self.assertFalse(self.root.exists())
         self.assertTrue((self.tree / "cache-suite").is_dir())
+
+    def test_a_second_command_has_a_root_of_its_own_made_without_debootstrap(self):
+        self.assertEqual(self.run_it("touch", "../of_the_first").returncode, 0)
+        self.assertEqual(self.run_it("test", "!", "-e", "../of_the_first").returncode, 0)
+        self.assertEqual(len((self.tree / "debootstrap.calls").read_text().splitlines()), 1)
+        os.utime(f"{self.root}.base", (0, 0))
+        self.assertEqual(self.run_it("true").returncode, 0)
+        self.assertEqual(len((self.tree / "debootstrap.calls").read_text().splitlines()), 2)
 
     def test_without_a_mirror_of_debian_it_takes_debians_own(self):
         self.script("apt-get", "echo http://mirror/ubuntu")
