@@ -144,6 +144,9 @@ TYPED_TEST(TensorCoreAttention, StaysWithinDocuments) {
     check_documents<InWarps<FourWarps>, TypeParam>(make_shape(2, sequence, 1, 24));
   check_documents<InWarps<FourWarps>, TypeParam>(make_shape(2, 131, 1, 72, 2));
   check_documents<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 131, 1, 24, 2));
+}
+
+TYPED_TEST(TensorCoreAttention, SkipsTilesOfOtherDocuments) {
   check_skipping<InWarps<FourWarps>, TypeParam>(24);
   check_skipping<InWarps<FourWarps>, TypeParam>(72);
 }
