@@ -76,7 +76,8 @@ def precompile(headers, shared, folder):
     header = os.path.join(folder, "_".join(re.sub(r"\W", "", name) for name in sorted(headers)) + ".hpp")
     with open(header, "w") as file:
         file.writelines(f"#include <{name}>\n" for name in sorted(headers))
-    made = run([*shared, "-x", "c++-header", header, "-o", header + ".pch"], {"directory": folder, "file": header})
+    words = [*shared, "-fpch-instantiate-templates", "-x", "c++-header", header, "-o", header + ".pch"]
+    made = run(words, {"directory": folder, "file": header})
     if made:
         sys.exit(made)
     return ["-include-pch", header + ".pch"]
@@ -96,7 +97,7 @@ def main(folder):
         def check(command, headers):
             own = [w for w in options(command) if w not in shared and w not in ("-x", "c++")]
             best = max((h for h in common if h <= headers), key=len, default=None)
-            return run([*shared, *own, *made.get(best, []), "-fsyntax-only", command["file"]], command)
+            return run([*shared, *own, *made.get(best, []), "-w", "-fsyntax-only", command["file"]], command)
 
         failures = [f for f in pool.map(check, commands, sets) if f]
     print("\n".join(failures) or f"{len(commands)} sources and headers compile alone")
