@@ -15,7 +15,7 @@ namespace kzero::doubles {
 namespace {
 
 const std::thread::id first_thread = std::this_thread::get_id();  // Kokkos chose its device
-thread_local int device = std::this_thread::get_id() == first_thread ? own_device : 0;
+thread_local int thread_device = std::this_thread::get_id() == first_thread ? own_device : 0;
 thread_local cudaError_t error = cudaSuccess;
 std::vector<std::string> violations;
 std::string bus_of_all;
@@ -36,7 +36,7 @@ CudaState& cuda() {
 }
 
 void fail_launch() { failed(cudaErrorInvalidConfiguration); }
-int current_device() { return device; }
+int current_device() { return thread_device; }
 void refuse_device(bool refuse) { refuses_device = refuse; }
 void set_bus(const std::string& bus) { bus_of_all = bus; }
 
@@ -53,8 +53,8 @@ std::vector<std::string> take_violations() {
 
 void touch_device(const char* function) {
   const std::lock_guard lock(cuda().mutex);
-  if (device != own_device)
-    violate(std::string(function) + " takes memory on device " + std::to_string(device) +
+  if (thread_device != own_device)
+    violate(std::string(function) + " takes memory on device " + std::to_string(thread_device) +
             ", as its thread has not chosen the process's");
 }
 
@@ -90,13 +90,13 @@ cudaError_t cudaGetDeviceCount(int* count) {
 // Since CUDA 12 it makes the context at once.
 cudaError_t cudaSetDevice(int number) {
   if (number < 0 || number > own_device || refuses_device) return failed(cudaErrorInvalidDevice);
-  device = number;
+  thread_device = number;
   touch_device("cudaSetDevice");
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* number) {
-  *number = device;
+  *number = thread_device;
   return cudaSuccess;
 }
 

@@ -103,7 +103,8 @@ class CommunicatorsAreEnded : public testing::Environment {
  public:
   void TearDown() override { EXPECT_TRUE(communicators().empty()) << "communicators left"; }
 };
-[[maybe_unused]] const auto* ended = testing::AddGlobalTestEnvironment(new CommunicatorsAreEnded);
+[[maybe_unused]] const auto* environment =
+    testing::AddGlobalTestEnvironment(new CommunicatorsAreEnded);
 
 }  // namespace
 
