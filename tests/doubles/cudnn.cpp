@@ -238,6 +238,8 @@ error_object Graph::validate() {
     if (t->stride[3] != 1) return {t->name + ": the stride of the last dimension is not 1"};
     EXPECT_TRUE(n.record->tensors.emplace(t->name, *t).second) << t->name << " is there twice";
   }
+  const Index rows = n.heads() * n.length();
+  if (n.is_backward() && n.stats->stride[0] != rows) return {"log_sum is not contiguous"};
   if (n.width() % 8 != 0 || n.width() > 256) return {"hidden_dim should be multiple of 8"};
   if (n.length() == 1 && n.is_backward()) return {"s_q = s_kv = 1 is not supported."};
   return {};

@@ -234,10 +234,10 @@ DEFECTS = [
         1,
     ),
     (
-        "a call's log-sum-exp has the stride of its own heads",
+        "a call's log-sum-exp has the stride of all heads",
         CUDNN,
-        "describe_log_sum(log_sum, call, p.shape.heads)",
-        "describe_log_sum(log_sum, call, call.heads)",
+        "describe_log_sum(log_sum, call)",
+        "describe_log_sum(log_sum, p.shape)",
         "cudnn",
         1,
     ),

@@ -59,11 +59,12 @@ struct Heads {
   }
 };
 
-/// log_sum [all sequences * all heads,T]. A call uses the part of its heads.
-void describe_log_sum(const Tensor& tensor, const AttentionShape& s, Index all_heads) {
+/// log_sum [B*H,T]. That of a call is contiguous, which cuDNN requires before 9.26: a call has all
+/// heads of its sequences, or heads of one sequence.
+void describe_log_sum(const Tensor& tensor, const AttentionShape& s) {
   tensor->set_name("log_sum").set_uid(log_sum_uid).set_data_type(fe::DataType_t::FLOAT);
   tensor->set_dim({s.batch, s.heads, s.sequence, 1});
-  tensor->set_stride({all_heads * s.sequence, s.sequence, 1, 1});
+  tensor->set_stride({s.heads * s.sequence, s.sequence, 1, 1});
 }
 
 float scale_of(const AttentionShape& s) {
@@ -89,7 +90,7 @@ std::unique_ptr<Graph> forward_graph(const AttentionProblem& p) {
   options.set_causal_mask(true).set_attn_scale(scale_of(s));
   auto results = graph->sdpa(q, k, v, std::move(options));
   Heads{s.heads, s.width()}.apply(results[0], "out", out_uid, s)->set_output(true);
-  describe_log_sum(results[1], s, s.heads);
+  describe_log_sum(results[1], s);
   results[1]->set_output(true);
   return graph;
 }
@@ -104,7 +105,7 @@ std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const Attention
   const Tensor out = of_out.add_to(*graph, "out", out_uid, call);
   const Tensor dout = of_out.add_to(*graph, "dout", dout_uid, call);
   const Tensor log_sum = graph->tensor(fe::graph::Tensor_attributes());
-  describe_log_sum(log_sum, call, p.shape.heads);
+  describe_log_sum(log_sum, call);
   auto options = fe::graph::SDPA_backward_attributes().set_name("attention_gradient");
   options.set_causal_mask(true).set_attn_scale(scale_of(call)).set_deterministic_algorithm(true);
   auto results = graph->sdpa_backward(q, k, v, out, dout, log_sum, std::move(options));
