@@ -1,5 +1,6 @@
 # Finds cuDNN and the headers of its frontend beside the CUDA toolkit, in .deps/cudnn or under cuDNN_ROOT; target
-# cuDNN::frontend. cuDNN 9.11 repairs backward, frontend 1.14 knows what 9.13 can do on Hopper.
+# cuDNN::frontend. cuDNN 9.11 repairs backward. With 9.25, frontend 1.27 adds gradients in a fixed order in little scratch on
+# Hopper. The frontend calls NVRTC, and so do those of cuDNN's engines that are compiled when a plan is made.
 set(places ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR} ${PROJECT_SOURCE_DIR}/.deps/cudnn)
 find_path(cuDNN_INCLUDE_DIR cudnn_version.h HINTS ${places} PATH_SUFFIXES include)
 find_path(cuDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h HINTS ${places} ${PROJECT_SOURCE_DIR}/.deps/cudnn-frontend PATH_SUFFIXES include)
@@ -20,8 +21,8 @@ function(kzero_read_version result file prefix)
 endfunction()
 kzero_read_version(cuDNN_VERSION "${cuDNN_INCLUDE_DIR}/cudnn_version.h" CUDNN_)
 kzero_read_version(cuDNN_FRONTEND_VERSION "${cuDNN_FRONTEND_INCLUDE_DIR}/cudnn_frontend_version.h" CUDNN_FRONTEND_)
-if(cuDNN_FRONTEND_VERSION AND cuDNN_FRONTEND_VERSION VERSION_LESS 1.14)
-  message(STATUS "cuDNN's frontend in ${cuDNN_FRONTEND_INCLUDE_DIR} is ${cuDNN_FRONTEND_VERSION}; 1.14 or newer is needed")
+if(cuDNN_FRONTEND_VERSION AND cuDNN_FRONTEND_VERSION VERSION_LESS 1.27)
+  message(STATUS "cuDNN's frontend in ${cuDNN_FRONTEND_INCLUDE_DIR} is ${cuDNN_FRONTEND_VERSION}; 1.27 or newer is needed")
   unset(cuDNN_FRONTEND_INCLUDE_DIR CACHE)
 endif()
 
@@ -34,6 +35,6 @@ if(cuDNN_FOUND AND NOT TARGET cuDNN::frontend)
     IMPORTED_LOCATION ${cuDNN_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES "${cuDNN_FRONTEND_INCLUDE_DIR};${cuDNN_INCLUDE_DIR}"
     INTERFACE_COMPILE_DEFINITIONS CUDNN_FRONTEND_SKIP_JSON_LIB
-    INTERFACE_LINK_LIBRARIES "CUDA::cudart;${CMAKE_DL_LIBS}")
+    INTERFACE_LINK_LIBRARIES "CUDA::cudart;CUDA::nvrtc;${CMAKE_DL_LIBS}")
 endif()
 mark_as_advanced(cuDNN_INCLUDE_DIR cuDNN_FRONTEND_INCLUDE_DIR cuDNN_LIBRARY)

@@ -9,7 +9,7 @@ mkdir -p "$deps"
 
 pip_install() {  # TARGET PACKAGE...
   [[ -x $deps/venv/bin/pip ]] || python3 -m venv "$deps/venv"
-  "$deps/venv/bin/pip" install -q --no-deps --target "$@"
+  "$deps/venv/bin/pip" install -q --no-deps --no-compile --target "$@"
 }
 
 # What tests/machine_code reads kernels with; not every toolkit has it.
@@ -26,16 +26,19 @@ add_linker_names() {  # FOLDER
 }
 
 # cuDNN for CUDA $1, in its configuration of engines that are compiled when a plan is made, a fifth of the whole one: attention
-# is one of them. It looks for NVRTC, the compiler, in a folder beside its own. The frontend is headers.
+# is one of them. The frontend is headers; its wheel has Python's modules as well.
 add_cudnn() {  # MAJOR
-  if [[ ! -e $deps/cudnn/lib/libcudnn.so || ! -e $deps/cudnn-frontend/include/cudnn_frontend.h ]]; then
+  local version=1.32.0
+  if [[ ! -e $deps/cudnn/lib/libcudnn.so ]]; then
     pip_install "$deps/cudnn-wheel" "nvidia-cudnn-jit-cu$1==9.27.0.42"
-    pip_install "$deps/cudnn-frontend" nvidia-cudnn-frontend==1.17.0
     ln -sfn cudnn-wheel/nvidia/cudnn_jit "$deps/cudnn"
     add_linker_names "$deps/cudnn/lib"
   fi
-  mkdir -p "$deps/cudnn-wheel/nvidia/cuda_nvrtc"
-  ln -sfn ../../../cuda/lib64 "$deps/cudnn-wheel/nvidia/cuda_nvrtc/lib"  # relative: the checkout may move
+  if [[ ! -d $deps/cudnn-frontend/nvidia_cudnn_frontend-$version.dist-info ]]; then
+    rm -rf "$deps/cudnn-frontend"
+    pip_install "$deps/cudnn-frontend" "nvidia-cudnn-frontend==$version"
+    rm -rf "$deps/cudnn-frontend/cudnn"
+  fi
 }
 
 if [[ -x $cuda/bin/nvcc ]]; then

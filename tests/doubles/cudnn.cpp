@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/float16.hpp"
@@ -112,14 +113,23 @@ struct Graph::Node {
   Index key_head(Index head) const { return head / (heads() / k->dim[1]); }
   Index keys_seen(Index row) const { return record->is_causal ? row + 1 : length(); }
 
-  /// The bytes that cuDNN 9.27's plans for sm_90 ask for.
-  Index workspace() const {
-    const Index all = batch() * heads(), t = length();
-    if (!is_backward()) return 256 + cudnn().more_workspace;
-    Index bytes = all * rounded_up(t, 64) * rounded_up(t, 128) * 2 + all * t * 4 + 256;
-    if (heads() != k->dim[1]) bytes += 2 * rounded_up(all * t * width() * 2, 128);
-    return bytes + cudnn().more_workspace;
+  /// Whether the gradients of all scores are stored. If not, dq is added in fp32.
+  static bool stores_scores() {
+    const char* most = std::getenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT");
+    return most == nullptr || std::string(most) != "0";
   }
+
+  /// The bytes that cuDNN 9.27's plans for sm_90 ask for, and those that the frontend adds.
+  Index library_bytes() const { return 256 + cudnn().more_workspace; }
+  Index frontend_bytes() const {
+    const Index all = batch() * heads(), t = length();
+    if (!is_backward()) return 0;
+    const Index scores = all * rounded_up(t, 64) * rounded_up(t, 128) * 2;
+    const Index of_dq = all * t * width() * 4 + all * rounded_up(t, 64) / 64 * 8;
+    const Index of_keys = heads() == k->dim[1] ? 0 : 2 * rounded_up(all * t * width() * 2, 128);
+    return all * t * 4 + (record->stores_scores ? scores : of_dq) + of_keys;
+  }
+  Index workspace() const { return library_bytes() + frontend_bytes(); }
 
   Elements at(const Tensor& tensor, const std::unordered_map<std::int64_t, void*>& p) const {
     return {tensor.get(), p.at(tensor->uid)};
@@ -220,6 +230,7 @@ std::array<Graph::Tensor, 3> Graph::sdpa_backward(Tensor q, Tensor k, Tensor v, 
   n.has_stats = n.record->is_backward = true;
   n.record->is_causal = options.is_causal, n.record->scale = options.scale;
   n.record->is_deterministic = options.is_deterministic;
+  n.record->stores_scores = Node::stores_scores();
   return {n.dq, n.dk, n.dv};
 }
 
@@ -271,7 +282,7 @@ error_object Graph::check_support(cudnnHandle_t) {
   Node& n = *node_;
   EXPECT_EQ(n.stage++, 3);
   EXPECT_TRUE(n.forbids_nondeterministic);
-  if (n.workspace() > n.most_workspace) return {"No execution plans support the graph."};
+  if (n.library_bytes() > n.most_workspace) return {"No execution plans support the graph."};
   if (n.is_backward() && !n.record->is_deterministic && n.forbids_nondeterministic)
     return {"No execution plans support the graph."};
   return {};
@@ -288,6 +299,8 @@ error_object Graph::get_workspace_size(std::int64_t& bytes) const {
   bytes = node_->workspace();
   return {};
 }
+
+std::int64_t Graph::get_fe_workspace_size_subtree() const { return node_->frontend_bytes(); }
 
 error_object Graph::execute(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& pointers,
                             void* workspace) const {

@@ -14,6 +14,7 @@ namespace kzero::tests {
 /// A graph as it was built: its tensors by name, and its options.
 struct RecordedGraph {
   bool is_backward = false, is_causal = false, is_deterministic = false;
+  bool stores_scores = true;
   float scale = 0;
   std::map<std::string, cudnn_frontend::graph::Tensor_attributes> tensors{};
   Index calls = 0;  // executed

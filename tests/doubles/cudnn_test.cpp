@@ -49,6 +49,14 @@ TYPED_TEST(CudnnAttention, MatchesThePlainLoopInCallsOfSequencesAndOfHeads) {
   }
 }
 
+TYPED_TEST(CudnnAttention, StoresNoScoresWhereTheyDoNotFit) {
+  const AttentionShape s = make_shape(3, 35, 2, 16, 3);
+  check_backward<Library<Calls::without_scores>, TypeParam>(s);
+  EXPECT_FALSE(cudnn().graphs.back()->stores_scores);
+  check_backward<Library<Calls::of_heads>, TypeParam>(s);
+  EXPECT_TRUE(cudnn().graphs.back()->stores_scores);
+}
+
 // B 3, T 35, K 2, H 6, d 16: rows of q, k, v are 160 wide, those of out 96.
 TYPED_TEST(CudnnAttention, DescribesTheHeadsAsTheyLie) {
   const AttentionShape s = make_shape(3, 35, 2, 16, 3);
@@ -205,7 +213,7 @@ TYPED_TEST(CudnnAttention, IsAnErrorWhereItIsDemandedAndCannot) {
   expect(failure_of<T>(make_shape(1, 8, 2, 12)), "a multiple of 8, not 12");
   expect(failure_of<T>(make_shape(1, 8, 2, 264)), "up to 256 wide");
   expect(failure_of<T>(make_shape(1, 1, 2, 16)), "two tokens");
-  expect(failure_of<T>(make_shape(1, 32768, 1, 16)), "at 32768 tokens");
+  expect(failure_of<T>(make_shape(1, 4194304, 1, 64)), "at 4194304 tokens");
   expect(failure_of<float>(make_shape(1, 8, 2, 16)), "16 bits");
   cudnn().unsupported = "not on this device";
   expect(failure_of<T>(make_shape(1, 8, 2, 16)), "not on this device");

@@ -216,7 +216,14 @@ DEFECTS = [
         "cudnn",
         1,
     ),
-    ("the scratch has no limit", CUDNN, "  graph.deselect_workspace_greater_than(scratch_bytes);\n", "", "cudnn", 1),
+    (
+        "the scratch has no limit",
+        CUDNN,
+        "graph.deselect_workspace_greater_than(scratch_bytes - graph.frontend_bytes());",
+        "static_cast<void>(scratch_bytes);",
+        "cudnn",
+        1,
+    ),
     (
         "sequences follow one another row by row",
         CUDNN,
@@ -272,6 +279,15 @@ DEFECTS = [
     ),
     ("the planned scratch has no room for the scores", SCRATCH, "round_up(t, key_rows) * 2", "2", "cudnn", 1),
     ("the planned scratch has no room for dk and dv", SCRATCH, "if (s.group() > 1)", "if (s.group() > 999)", "cudnn", 1),
+    ("the planned scratch has no room for dq in fp32", SCRATCH, "bytes += gradient + heads", "bytes += heads", "cudnn", 1),
+    (
+        "cuDNN always stores the scores' gradients",
+        CUDNN,
+        'stores_scores ? "-1" : "0"',
+        'stores_scores ? "-1" : "-1"',
+        "cudnn",
+        1,
+    ),
     ("why cuDNN cannot is lost", CHOICE, "chosen.refusal = error.what();", "(void)error;", "cudnn", 1),
     (
         "cuDNN computes although own kernels are wanted",

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -15,9 +16,14 @@ namespace kzero::kernels {
 namespace {
 
 namespace fe = cudnn_frontend;
-using fe::graph::Graph;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Pointers = std::unordered_map<std::int64_t, void*>;
+
+/// A graph that tells how much scratch the frontend takes for itself.
+class Graph : public fe::graph::Graph {
+ public:
+  Index frontend_bytes() const { return get_fe_workspace_size_subtree(); }
+};
 
 /// Tensor numbers in both graphs. Calls use them to name their pointers.
 enum Uid : std::int64_t {
@@ -71,18 +77,20 @@ float scale_of(const AttentionShape& s) {
   return 1.0F / std::sqrt(static_cast<float>(s.head_width));
 }
 
-/// A graph without nodes: 16 bits for inputs and outputs, fp32 inside.
-std::unique_ptr<Graph> empty_graph(Dtype type) {
+/// A graph without nodes: 16 bits for inputs and outputs, fp32 inside. `capability` 0: that of the
+/// current device.
+std::unique_ptr<Graph> empty_graph(Dtype type, int capability) {
   auto graph = std::make_unique<Graph>();
+  if (capability > 0) graph->set_sm_version(capability);
   graph->set_io_data_type(type_of(type));
   graph->set_intermediate_data_type(fe::DataType_t::FLOAT);
   graph->set_compute_data_type(fe::DataType_t::FLOAT);
   return graph;
 }
 
-std::unique_ptr<Graph> forward_graph(const AttentionProblem& p) {
+std::unique_ptr<Graph> forward_graph(const AttentionProblem& p, int capability = 0) {
   const AttentionShape& s = p.shape;
-  auto graph = empty_graph(p.type);
+  auto graph = empty_graph(p.type, capability);
   const Tensor q = Heads{s.heads, p.q_stride}.add_to(*graph, "q", q_uid, s);
   const Tensor k = Heads{s.kv_heads, p.k_stride}.add_to(*graph, "k", k_uid, s);
   const Tensor v = Heads{s.kv_heads, p.v_stride}.add_to(*graph, "v", v_uid, s);
@@ -96,8 +104,9 @@ std::unique_ptr<Graph> forward_graph(const AttentionProblem& p) {
 }
 
 /// `call` is a part of the problem's heads.
-std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const AttentionShape& call) {
-  auto graph = empty_graph(p.type);
+std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const AttentionShape& call,
+                                      int capability = 0) {
+  auto graph = empty_graph(p.type, capability);
   const Heads of_out{call.heads, p.shape.width()};
   const Tensor q = Heads{call.heads, p.q_stride}.add_to(*graph, "q", q_uid, call);
   const Tensor k = Heads{call.kv_heads, p.k_stride}.add_to(*graph, "k", k_uid, call);
@@ -108,6 +117,10 @@ std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const Attention
   describe_log_sum(log_sum, call);
   auto options = fe::graph::SDPA_backward_attributes().set_name("attention_gradient");
   options.set_causal_mask(true).set_attn_scale(scale_of(call)).set_deterministic_algorithm(true);
+  // 0: no scratch for the gradients of scores; -1: any. The frontend reads it from the environment
+  // when it builds the graph.
+  const bool stores_scores = AttentionCalls(p).stores_scores;
+  setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", stores_scores ? "-1" : "0", 1);
   auto results = graph->sdpa_backward(q, k, v, out, dout, log_sum, std::move(options));
   const Heads queries{call.heads, p.gradient_stride()}, keys{call.kv_heads, p.gradient_stride()};
   queries.apply(results[0], "dq", dq_uid, call)->set_output(true);
@@ -116,15 +129,20 @@ std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const Attention
   return graph;
 }
 
-/// Builds the first plan, in the order of the library's heuristic, that reproduces its bits and
-/// fits into the scratch. The choice depends on shape and device, not on time.
-void build(Graph& graph, cudnnHandle_t handle, Index scratch_bytes) {
+/// Asks for plans, in the order of the library's heuristic, that reproduce their bits and fit into
+/// the scratch. The choice depends on shape and device, not on time. `handle` is null for a
+/// described device.
+void ask(Graph& graph, cudnnHandle_t handle, Index scratch_bytes) {
   require(graph.validate());
   require(graph.build_operation_graph(handle));
   require(graph.create_execution_plans({fe::HeurMode_t::A}));
   graph.deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
-  graph.deselect_workspace_greater_than(scratch_bytes);
+  graph.deselect_workspace_greater_than(scratch_bytes - graph.frontend_bytes());
   require(graph.check_support(handle));
+}
+
+/// Builds the first of the plans.
+void build(Graph& graph, cudnnHandle_t handle, Index scratch_bytes) {
   require(graph.build_plans(handle, fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
   std::int64_t needed = 0;
   require(graph.get_workspace_size(needed));
@@ -153,6 +171,27 @@ void run(Graph& graph, cudnnHandle_t handle, cudaStream_t stream, Pointers point
   require(graph.execute(handle, pointers, std::bit_cast<void*>(address)));
 }
 
+/// The part of the problem that one backward call computes.
+AttentionShape call_of(const AttentionProblem& problem) {
+  const AttentionCalls calls(problem);
+  AttentionShape call = problem.shape;
+  call.batch = calls.sequences;
+  call.kv_heads = calls.kv_heads;
+  call.heads = calls.kv_heads * problem.shape.group();
+  return call;
+}
+
+template <class F>
+void with_errors(const F& call) {
+  try {
+    call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {  // cudnnException, or the frontend's plain one
+    fail(ExitCode::other, "cuDNN: {}", error.what());
+  }
+}
+
 }  // namespace
 
 struct CudnnAttentionPlans::Graphs {
@@ -161,25 +200,36 @@ struct CudnnAttentionPlans::Graphs {
 };
 
 CudnnAttentionPlans::CudnnAttentionPlans(const AttentionProblem& problem)
-    : problem_(problem), call_(problem.shape), graphs_(std::make_unique<Graphs>()) {
-  const AttentionCalls calls(problem);
-  call_.batch = calls.sequences;
-  call_.kv_heads = calls.kv_heads;
-  call_.heads = calls.kv_heads * problem.shape.group();
-  try {
+    : problem_(problem), call_(call_of(problem)), graphs_(std::make_unique<Graphs>()) {
+  const Index scratch_bytes = AttentionCalls(problem).plan_bytes;
+  with_errors([&] {
     cudnnHandle_t made = nullptr;
     require(cudnnCreate(&made), "cudnnCreate");
     graphs_->handle.reset(made);
     graphs_->forward = forward_graph(problem);
-    build(*graphs_->forward, made, calls.plan_bytes);
-    if (!problem.has_backward) return;
-    graphs_->backward = backward_graph(problem, call_);
-    build(*graphs_->backward, made, calls.plan_bytes);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::runtime_error& error) {  // cudnnException, or the frontend's plain one
-    fail(ExitCode::other, "cuDNN: {}", error.what());
-  }
+    if (problem.has_backward) graphs_->backward = backward_graph(problem, call_);
+    for (Graph* graph : {graphs_->forward.get(), graphs_->backward.get()}) {
+      if (graph == nullptr) continue;
+      ask(*graph, made, scratch_bytes);
+      build(*graph, made, scratch_bytes);
+    }
+  });
+}
+
+void CudnnAttentionPlans::check(const AttentionProblem& problem, const DescribedDevice& device,
+                                Index scratch_bytes, bool compile) {
+  with_errors([&] {
+    const auto properties = std::make_shared<fe::DeviceProperties>();
+    require(properties->deserialize({device.properties.begin(), device.properties.end()}));
+    const auto check_graph = [&](const std::unique_ptr<Graph>& graph) {
+      graph->set_device_properties(properties);
+      ask(*graph, nullptr, scratch_bytes);
+      if (compile) build(*graph, nullptr, scratch_bytes);
+    };
+    check_graph(forward_graph(problem, device.capability));
+    if (problem.has_backward)
+      check_graph(backward_graph(problem, call_of(problem), device.capability));
+  });
 }
 
 CudnnAttentionPlans::~CudnnAttentionPlans() = default;

@@ -11,12 +11,25 @@
 
 namespace kzero::kernels {
 
+/// A device that need not be there.
+struct DescribedDevice {
+  int capability = 0;      // 90: sm_90
+  std::string properties;  // JSON with the names of cuDNN's descriptor of a device
+};
+
 class CudnnAttentionPlans {
  public:
   /// Makes the plans for the current device. Throws Error(other) with cuDNN's reason if there is
-  /// none.
+  /// none. Sets CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT, by which the frontend chooses how backward
+  /// adds.
   explicit CudnnAttentionPlans(const AttentionProblem& problem);
   ~CudnnAttentionPlans();
+
+  /// Describes the same graphs for a device that need not be there, and asks the library for plans
+  /// with at most `scratch_bytes`. `compile` makes them as well. Throws Error(other) if there are
+  /// none.
+  static void check(const AttentionProblem& problem, const DescribedDevice& device,
+                    Index scratch_bytes, bool compile);
 
   /// For example "cuDNN 9.27.0".
   static std::string name();

@@ -4,17 +4,22 @@ namespace kzero::kernels {
 
 namespace {
 
-constexpr Index query_rows = 64, key_rows = 128;  // the scores' gradients are rounded up to these
+constexpr Index query_rows = 64, key_rows = 128;  // of a tile
 
 /// Scratch of a call with this many sequences and key heads, with room to align its parts.
-Index call_bytes(const AttentionProblem& p, Index sequences, Index kv_heads) {
+Index call_bytes(const AttentionProblem& p, Index sequences, Index kv_heads, bool stores_scores) {
   const AttentionShape& s = p.shape;
   const Index heads = sequences * kv_heads * s.group(), t = s.sequence;
   Index bytes = round_up(heads * t * 4, AttentionCalls::alignment) + 16 * AttentionCalls::alignment;
   if (!p.has_backward) return bytes;
-  bytes += heads * round_up(t, query_rows) * round_up(t, key_rows) * 2;
-  // 16 bits each on Ampere and Hopper, fp32 on Blackwell.
-  if (s.group() > 1) bytes += 2 * round_up(heads * t * s.head_width * 4, AttentionCalls::alignment);
+  const Index gradient = round_up(heads * t * s.head_width * 4, AttentionCalls::alignment);
+  if (stores_scores) {
+    bytes += heads * round_up(t, query_rows) * round_up(t, key_rows) * 2;
+  } else {
+    bytes += gradient + heads * round_up(t, query_rows) / query_rows * 8;  // and its tiles' turns
+  }
+  // dk and dv: 16 bits each on Ampere and Hopper; fp32 on Blackwell, which adds no dq there.
+  if (s.group() > 1) bytes += stores_scores ? 2 * gradient : gradient;
   return bytes;
 }
 
@@ -29,16 +34,26 @@ Index largest_part(Index count, Index most_bytes, const F& bytes_of) {
 
 }  // namespace
 
-AttentionCalls::AttentionCalls(const AttentionProblem& p) {
+void AttentionCalls::divide(const AttentionProblem& p) {
   const Index all = p.shape.kv_heads;
+  const auto bytes_of = [&](Index batch, Index heads) {
+    return call_bytes(p, batch, heads, stores_scores);
+  };
   sequences =
-      largest_part(p.shape.batch, p.most_scratch, [&](Index n) { return call_bytes(p, n, all); });
+      largest_part(p.shape.batch, p.most_scratch, [&](Index n) { return bytes_of(n, all); });
   kv_heads = all;
   if (sequences == 0) {
     sequences = 1;
-    kv_heads = largest_part(all, p.most_scratch, [&](Index n) { return call_bytes(p, 1, n); });
+    kv_heads = largest_part(all, p.most_scratch, [&](Index n) { return bytes_of(1, n); });
   }
-  plan_bytes = kv_heads == 0 ? 0 : call_bytes(p, sequences, kv_heads);
+  plan_bytes = kv_heads == 0 ? 0 : bytes_of(sequences, kv_heads);
+}
+
+AttentionCalls::AttentionCalls(const AttentionProblem& p) {
+  divide(p);
+  if (kv_heads > 0 || !p.has_backward) return;
+  stores_scores = false;
+  divide(p);
 }
 
 }  // namespace kzero::kernels

@@ -37,19 +37,28 @@ struct AttentionProblem {
 /// The heads that one call of a library's backward computes, and the scratch that calls need. A
 /// micro-batch is divided into equal calls, each as large as the problem's most_scratch allows.
 ///
-/// For gradients in a fixed order, cuDNN stores the gradients of all scores at once on Ampere and
-/// Hopper: 2 bytes each, with queries rounded up to 64 and keys to 128. It also stores an fp32 sum
-/// of each row and, where query heads share keys, dk and dv of each query head. Its plans request
-/// that much (cuDNN 9.27 for sm_80, sm_90 and sm_100, made without a device). Plans that request
-/// more are refused.
+/// cuDNN has two ways to add gradients in a fixed order on Hopper. It prefers to store the
+/// gradients of all scores at once: 2 bytes each, with queries rounded up to 64 and keys to 128. If
+/// those of one key head need more than most_scratch, it adds dq in fp32 instead, key by key, in
+/// scratch that grows with the rows alone. Ampere has only the first way and refuses such problems.
+/// Blackwell needs less than either.
+///
+/// Every way stores an fp32 sum of each row and, where query heads share keys, dk and dv of each
+/// query head. tests/cudnn compares the formulas with what cuDNN requests. Plans that request more
+/// are refused.
 struct AttentionCalls {
   Index sequences = 0, kv_heads = 0;  // of a call; 0 if one key head already needs too much
+  bool stores_scores = true;          // the gradients of all scores of a call
   Index plan_bytes = 0;               // the most that forward or a call of backward needs
 
   explicit AttentionCalls(const AttentionProblem& problem);
 
   static constexpr Index alignment = 256;  // of a plan's scratch
   Index scratch_bytes() const { return plan_bytes + alignment; }
+
+ private:
+  /// Chooses the largest call that fits, if one does.
+  void divide(const AttentionProblem& problem);
 };
 
 /// Where forward reads and writes, as in attention_forward.

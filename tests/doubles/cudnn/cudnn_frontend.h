@@ -1,5 +1,5 @@
-// A stand-in for cuDNN and the headers of its frontend: as much as attention_cudnn_plans.cpp calls, with
-// the names and signatures of frontend 1.17, which the device build compiles it with. tests/doubles/cudnn.cpp
+// A stand-in for cuDNN and the headers of its frontend: as much as cudnn_plans.cpp calls, with
+// the names and signatures of frontend 1.32, which the device build compiles it with. tests/doubles/cudnn.cpp
 // has the semantics.
 #pragma once
 
@@ -40,6 +40,11 @@ struct [[nodiscard]] error_object {
 
   std::string get_message() { return text; }
   bool is_good() const { return text.empty(); }
+};
+
+/// Of a device that is not there. tests/cudnn gives them to the real library.
+struct DeviceProperties {
+  error_object deserialize(const std::vector<std::uint8_t>& /*json*/) { return {"not here"}; }
 };
 
 namespace graph {
@@ -93,6 +98,8 @@ class Graph {
   Graph& set_io_data_type(DataType_t type);
   Graph& set_intermediate_data_type(DataType_t type);
   Graph& set_compute_data_type(DataType_t type);
+  Graph& set_sm_version(std::int32_t /*version*/) { return *this; }
+  Graph& set_device_properties(std::shared_ptr<const DeviceProperties> /*device*/) { return *this; }
   Tensor tensor(const Tensor_attributes& attributes);
   std::array<Tensor, 2> sdpa(Tensor q, Tensor k, Tensor v, SDPA_attributes attributes);
   std::array<Tensor, 3> sdpa_backward(Tensor q, Tensor k, Tensor v, Tensor o, Tensor dO,
@@ -108,6 +115,9 @@ class Graph {
   error_object get_workspace_size(std::int64_t& bytes) const;
   error_object execute(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& pointers,
                        void* workspace) const;
+
+ protected:
+  std::int64_t get_fe_workspace_size_subtree() const;
 
  private:
   std::shared_ptr<Node> node_;

@@ -15,13 +15,16 @@ inline AttentionProblem in_parts(AttentionProblem p, Index sequences, Index kv_h
   return p;
 }
 
-/// Whole micro-batches, sequences or single heads a call.
-enum class Calls { one, of_sequences, of_heads };
+/// Whole micro-batches, sequences or single heads a call; or scratch in which the gradients of no
+/// head's scores fit.
+enum class Calls { one, of_sequences, of_heads, without_scores };
 
 inline AttentionProblem cut(const AttentionProblem& p, Calls calls) {
   if (calls == Calls::of_sequences) return in_parts(p, 1, p.shape.kv_heads);
-  if (calls == Calls::of_heads) return in_parts(p, 1, 1);
-  return p;
+  if (calls == Calls::one) return p;
+  AttentionProblem of_heads = in_parts(p, 1, 1);
+  if (calls == Calls::without_scores) --of_heads.most_scratch;
+  return of_heads;
 }
 
 /// The first back end of this build: its library for attention, if it has one.

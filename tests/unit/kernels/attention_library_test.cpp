@@ -1,5 +1,8 @@
 // The library for attention of this build, if it has one, at the sizes of published models. All
 // other tests would pass if kzero's kernels computed in its place.
+#include <cstdio>
+#include <utility>
+
 #include "unit/kernels/attention_library.hpp"
 
 namespace kzero::kernels {
@@ -32,13 +35,35 @@ TYPED_TEST(AttentionLibrary, MatchesThePlainLoopInCallsOfOneKeyHead) {
   check_backward<Library<Calls::of_heads>, TypeParam>(grouped_heads<TypeParam>(128));
 }
 
-TYPED_TEST(AttentionLibrary, RepeatsItsBits) {
-  using T = TypeParam;
-  const AttentionShape s = grouped_heads<T>(64);
+/// Whether the library is cuDNN 9.25 or newer. The device has to be Hopper or newer, too.
+template <class T>
+bool can_do_without_scores() {
+  int major = 0, minor = 0;
+  const std::string name = make_library<T>(problem_of<T>(grouped_heads<T>(64)))->name();
+  return std::sscanf(name.c_str(), "cuDNN %d.%d", &major, &minor) == 2 &&
+         std::pair(major, minor) >= std::pair(9, 25);
+}
+
+TYPED_TEST(AttentionLibrary, MatchesThePlainLoopWithoutStoredScores) {
+  if (!can_do_without_scores<TypeParam>()) GTEST_SKIP() << "needs cuDNN 9.25";
+  check_backward<Library<Calls::without_scores>, TypeParam>(make_shape(1, 256, 2, 128, 2));
+}
+
+template <class T>
+void expect_same_bits_again(const AttentionShape& s, Calls calls) {
   const Guarded<T> qkv(numbers<T>(s.sequence * s.qkv_width(), 1, 2));
   const T *q = qkv.data(), *k = q + s.width(), *v = k + s.kv_heads * s.head_width;
-  const AttentionProblem problem = cut(problem_of<T>(s), Calls::of_heads);
+  const AttentionProblem problem = cut(problem_of<T>(s), calls);
   EXPECT_EQ(run_library(problem, q, k, v), run_library(problem, q, k, v));
+}
+
+TYPED_TEST(AttentionLibrary, RepeatsItsBits) {
+  expect_same_bits_again<TypeParam>(grouped_heads<TypeParam>(64), Calls::of_heads);
+}
+
+TYPED_TEST(AttentionLibrary, RepeatsItsBitsWithoutStoredScores) {
+  if (!can_do_without_scores<TypeParam>()) GTEST_SKIP() << "needs cuDNN 9.25";
+  expect_same_bits_again<TypeParam>(make_shape(1, 256, 2, 64, 2), Calls::without_scores);
 }
 
 TYPED_TEST(AttentionLibrary, ComputesWhereItIsNamedAndByDefault) {

@@ -66,7 +66,7 @@ class Kzero(CMakePackage, CudaPackage):
     resource(
         name="cudnn-frontend",
         git="https://github.com/NVIDIA/cudnn-frontend.git",
-        tag="v1.17.0",
+        tag="v1.32.0",
         when="+cudnn",
         placement="cudnn-frontend",
     )
