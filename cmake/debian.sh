@@ -39,7 +39,7 @@ if wanted tests; then
     iproute2 nftables openssh-server)  # tests over several nodes, each of which starts an sshd of its own
 fi
 if wanted ci; then
-  packages+=(clang clang-format clang-tidy debootstrap libclang-rt-dev libomp-dev llvm)
+  packages+=(clang clang-19 clang-format clang-tidy debootstrap libclang-rt-dev libomp-dev llvm)
 fi
 
 # The packages that are not installed, one a line.
