@@ -4,25 +4,40 @@ namespace kzero::kernels {
 
 namespace {
 
-/// Calls f(element of a matrix, its place in the first part that has it, the number of copies, the
-/// elements from copy to copy) for the columns of each part, or of each first copy only.
+/// A row of one part: what a team processes.
+struct PartRow {
+  Index parts, part, row;
+  Index stride;  // elements from part to part
+  bool first_copies;
+};
+
+/// Calls f(element of a matrix, its place in this part, the number of copies, the elements from
+/// copy to copy) for the columns of a part that begin at `at`. Returns where the next ones begin.
+template <class T, class F>
+KOKKOS_INLINE_FUNCTION Index for_part(const Team& team, const Columns<T>& matrix, const PartRow& of,
+                                      Index at, const F& f) {
+  const Index own = matrix.part(of.parts), copies = matrix.copies, stride = of.stride;
+  if (own == 0 || (of.first_copies && of.part % copies != 0)) return at + own;
+  T* const first = matrix.data + of.row * matrix.stride + of.part / copies * own;
+  for_each(team, own, [=](Index j) { f(first[j], at + j, copies, stride); });
+  return at + own;
+}
+
+/// Calls f for the columns of each part, or of each first copy only.
 template <class T, class F>
 void for_each_column(const Execution& exec, const char* label, const SideBySide<T>& matrices,
                      Index parts, bool first_copies, const F& f) {
   const Index rows = matrices.rows, width = matrices.part(parts);
+  // Without an array, whose index registers cannot be.
+  const Columns<T> a = matrices.matrix[0], b = matrices.matrix[1], c = matrices.matrix[2];
   Kokkos::parallel_for(
       label, Policy(exec, static_cast<int>(parts * rows), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
-        const Index part = team.league_rank() / rows, row = team.league_rank() % rows;
-        Index at = team.league_rank() * width;
-        for (const Columns<T>& matrix : matrices.matrix) {
-          const Index own = matrix.part(parts), begin = at;
-          at += own;
-          if (own == 0 || (first_copies && part % matrix.copies != 0)) continue;
-          T* const first = matrix.data + row * matrix.stride + part / matrix.copies * own;
-          const Index copies = matrix.copies;
-          for_each(team, own, [=](Index j) { f(first[j], begin + j, copies, rows * width); });
-        }
+        const Index number = team.league_rank();
+        const PartRow of{parts, number / rows, number % rows, rows * width, first_copies};
+        Index at = for_part(team, a, of, number * width, f);
+        at = for_part(team, b, of, at, f);
+        for_part(team, c, of, at, f);
       });
 }
 

@@ -241,6 +241,34 @@ TYPED_TEST(Embedding, PositionsRestartInDocuments) {
   }
 }
 
+/// Rows of a sequence that are added part by part give the bits of all rows at once.
+TEST(EmbeddingParts, PositionsAreThoseOfTheSequence) {
+  const Index sequence = 70, width = 33;
+  const auto dx = numbers<float>(sequence * width, 1);
+  const Guarded<float> gradient(dx);
+  std::vector<DocumentRows> cases = document_cases(1, sequence);
+  cases.emplace_back();
+  for (const DocumentRows& of_rows : cases) {
+    const DeviceDocuments documents(of_rows);
+    const auto add = [&](Index first, Index count, Accumulate mode, const Guarded<float>& sum) {
+      const Matrix<const float> rows(gradient.data() + first * width,
+                                     static_cast<std::size_t>(count),
+                                     static_cast<std::size_t>(width));
+      embedding_backward<float>(Execution(), {}, rows, {first, sequence}, documents.view(), 0,
+                                Matrix<float>(), mode, sum.matrix(sequence, width));
+      Kokkos::fence("kzero::tests::added");
+    };
+    const Guarded<float> whole(sequence * width), parts(sequence * width);
+    add(0, sequence, Accumulate::no, whole);
+    Index first = 0;
+    for (const Index count : {14, 14, 35, 7}) {
+      add(first, count, first == 0 ? Accumulate::no : Accumulate::yes, parts);
+      first += count;
+    }
+    EXPECT_TRUE(tests::same_bits(parts.host(), whole.host()));
+  }
+}
+
 TYPED_TEST(Embedding, PositionsOfRowsAreAdded) {
   const std::vector<Index> positions{4, 0, 2, 2};
   for (const Index width : widths) {
