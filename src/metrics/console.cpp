@@ -190,9 +190,12 @@ void Console::start(const StartRecord& record) {
   const std::set<std::string> nodes(record.hosts.begin(), record.hosts.end());
   print_line(wrapped("", versions));
   print_line(fmt::format("deck        {}", record.deck_file));
-  print_line(fmt::format("grid        {} data x {} tensor ranks, {} threads each, on {} {}{}",
-                         record.data_ranks, record.tensor_ranks, record.threads, nodes.size(),
-                         nodes.size() == 1 ? "node " : "nodes, first ",
+  const std::string sharing = record.sequence_ranks > 1
+                                  ? fmt::format(", {} share each sequence", record.sequence_ranks)
+                                  : "";
+  print_line(fmt::format("grid        {} data x {} tensor ranks{}, {} threads each, on {} {}{}",
+                         record.data_ranks, record.tensor_ranks, sharing, record.threads,
+                         nodes.size(), nodes.size() == 1 ? "node " : "nodes, first ",
                          record.hosts.empty() ? "" : record.hosts.front()));
   print_line(fmt::format("model       {} parameters, {}, ZeRO stage {}",
                          format_count(static_cast<double>(record.parameters)), record.precision,

@@ -108,6 +108,8 @@ void JsonlSink::write(const StartRecord& record) {
     file_.start_afresh();
   else
     file_.go_on();
+  Json grid{{"data", record.data_ranks}, {"tensor", record.tensor_ranks}};
+  if (record.sequence_ranks > 1) grid["sequence"] = record.sequence_ranks;
   Json versions = Json::object();
   for (const auto& [name, version] : record.versions) versions[name] = version;
   file_.write_line(dump({{"event", "start"},
@@ -116,7 +118,7 @@ void JsonlSink::write(const StartRecord& record) {
                          {"hosts", record.hosts},
                          {"deck_file", record.deck_file},
                          {"deck", record.deck},
-                         {"grid", {{"data", record.data_ranks}, {"tensor", record.tensor_ranks}}},
+                         {"grid", std::move(grid)},
                          {"threads", record.threads},
                          {"stage", record.stage},
                          {"precision", record.precision},

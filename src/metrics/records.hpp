@@ -70,6 +70,7 @@ struct StartRecord {
   std::string deck{};                // resolved, TOML
   Index data_ranks = 1;
   Index tensor_ranks = 1;
+  Index sequence_ranks = 1;  // data ranks that share each sequence
   Index threads = 1;  // per rank
   Index stage = 0;
   std::string precision{};

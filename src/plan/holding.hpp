@@ -15,6 +15,7 @@ struct Launch {
   Index data_ranks = 1;
   Index tensor_ranks = 1;
   Index stage = 0;
+  Index sequence_ranks = 1;  // data ranks that share each sequence
 
   Index ranks() const { return data_ranks * tensor_ranks; }
 };

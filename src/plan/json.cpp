@@ -10,12 +10,11 @@ using Json = nlohmann::ordered_json;
 Json as_json(const Holding& holding) {
   Json memory = Json::object();
   for (const auto& category : holding.memory) memory[category.name] = category.planned_bytes;
-  return {{"ranks", holding.ranks()},
-          {"grid", {{"data", holding.data_ranks}, {"tensor", holding.tensor_ranks}}},
-          {"stage", holding.stage},
-          {"parameters", holding.parameters},
-          {"memory", std::move(memory)},
-          {"total_bytes", holding.total_bytes()}};
+  Json grid{{"data", holding.data_ranks}, {"tensor", holding.tensor_ranks}};
+  if (holding.sequence_ranks > 1) grid["sequence"] = holding.sequence_ranks;
+  return {{"ranks", holding.ranks()},    {"grid", std::move(grid)},
+          {"stage", holding.stage},      {"parameters", holding.parameters},
+          {"memory", std::move(memory)}, {"total_bytes", holding.total_bytes()}};
 }
 
 Json as_json(const Campaign& campaign) {

@@ -69,6 +69,7 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   Entry entry;
   entry.data_ranks = config.grid.data;
   entry.tensor_ranks = config.grid.tensor;
+  entry.sequence_ranks = config.grid.sequence;
   entry.stage = config.zero.stage;
   entry.parameters = param::elements_of(blueprint.table);
   entry.trained_parameters = param::elements_of(blueprint.trained);

@@ -101,11 +101,12 @@ std::string adapters_line(const Entry& entry) {
 
 std::string full(const Entry& entry) {
   std::string text = fmt::format(
-      "grid        {} data x {} tensor ranks\n"
+      "grid        {} data x {} tensor ranks{}\n"
       "model       {} parameters, {}, ZeRO stage {}, micro-batch {}{}\n{}{}"
       "memory of a rank       planned\n",
-      entry.data_ranks, entry.tensor_ranks, format_parameters(entry.parameters),
-      name_of(entry.precision), entry.stage, entry.micro_batch,
+      entry.data_ranks, entry.tensor_ranks,
+      entry.sequence_ranks > 1 ? fmt::format(", {} share each sequence", entry.sequence_ranks) : "",
+      format_parameters(entry.parameters), name_of(entry.precision), entry.stage, entry.micro_batch,
       entry.recompute.mode == deck::RecomputeMode::none
           ? ""
           : fmt::format(", recompute {}{}{}", name_of(entry.recompute.mode),

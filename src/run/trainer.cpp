@@ -196,6 +196,7 @@ void Trainer::announce(Index first_step) {
   record.deck = request_.deck;
   record.data_ranks = grid_.data().size();
   record.tensor_ranks = grid_.tensor().size();
+  record.sequence_ranks = grid_.sequence().size();
   record.threads = session_.threads();
   record.stage = config_.zero.stage;
   record.precision = name_of(config_.train.precision);

@@ -28,7 +28,7 @@ ACROSS_FILES = "SC1090,SC1091,SC2034,SC2154"
 class Files(unittest.TestCase):
     def test_shellcheck_has_nothing_to_say(self):
         others = [path for name in ("cmake", "input", "tests") for path in (ROOT / name).rglob("*.sh")] + [
-            *(ROOT / ".ci").iterdir()
+            *(path for path in (ROOT / ".ci").iterdir() if path.suffix != ".py")
         ]
         command = [
             "shellcheck",

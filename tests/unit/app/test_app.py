@@ -545,7 +545,8 @@ class Stops(LaunchTest):
             self.signal_rank(launch, 2, signal.SIGSTOP)
             self.assertNotEqual(self.finish(launch), 0)
             self.assertRegex(
-                launch.errors, r"kzero: rank [01] on \S+: .* over group '(data|world)' in (step \d+|no step): has waited \d+ s"
+                launch.errors,
+                r"kzero: rank [01] on \S+: .* over group '(data|world|node)' in (step \d+|no step): has waited \d+ s",
             )
             self.assertNotIn("kzero: rank 2", launch.errors)
 
