@@ -52,15 +52,15 @@ std::optional<FullResult> result_on(deck::Config config, int ranks, Index sequen
   return result;
 }
 
-/// Tries all numbers of ranks and of sequence ranks that the launch supports, each in a different
-/// stage.
+/// Tries all numbers of sequence ranks on all ranks of the launch, each in a different stage.
 void expect_same_for_all_numbers(deck::Config config, const std::string& what) {
   const auto tensor = static_cast<int>(config.grid.tensor);
   config.zero.stage = 0;
   const auto expected = result_on(config, tensor, 1);
   Index stage = 0;
   for (const int data : {2, 4, 8}) {
-    for (Index sequence = 1; sequence <= data && data * tensor <= launch_ranks(); sequence *= 2) {
+    if (data * tensor != launch_ranks()) continue;  // smaller launches try smaller numbers
+    for (Index sequence = 1; sequence <= data; sequence *= 2) {
       config.zero.stage = ++stage % 4;
       config.zero.bucket = stage % 2 == 0 ? 3001 : 1 << 20;
       expect_same(result_on(config, data * tensor, sequence), expected,
