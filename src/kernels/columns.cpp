@@ -44,26 +44,28 @@ void for_each_column(const Execution& exec, const char* label, const SideBySide<
 }  // namespace
 
 template <class T>
-void split_columns(const Execution& exec, const SideBySide<const T>& from, Index parts, T* to) {
+void split_columns(const Execution& exec, const SideBySide<const T>& from, Index parts,
+                   Vector<T> to) {
   for_each_column<const T>(
       exec, "kzero::kernels::split_columns", from, parts, false,
-      KOKKOS_LAMBDA(const T& element, Index place, Index, Index) { to[place] = element; });
+      KOKKOS_LAMBDA(const T& element, Index place, Index, Index) { to(place) = element; });
 }
 
 template <class T>
-void join_columns(const Execution& exec, const T* from, Index parts, const SideBySide<T>& to) {
+void join_columns(const Execution& exec, Vector<const T> from, Index parts,
+                  const SideBySide<T>& to) {
   for_each_column<T>(
       exec, "kzero::kernels::join_columns", to, parts, true,
       KOKKOS_LAMBDA(T & element, Index place, Index copies, Index stride) {
-        float sum = static_cast<float>(from[place]);
-        for (Index i = 1; i < copies; ++i) sum += static_cast<float>(from[place + i * stride]);
+        float sum = static_cast<float>(from(place));
+        for (Index i = 1; i < copies; ++i) sum += static_cast<float>(from(place + i * stride));
         element = static_cast<T>(sum);
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                               \
-  template void split_columns<T>(const Execution&, const SideBySide<const T>&, Index, T*); \
-  template void join_columns<T>(const Execution&, const T*, Index, const SideBySide<T>&);
+#define KZERO_INSTANTIATE(T)                                                                      \
+  template void split_columns<T>(const Execution&, const SideBySide<const T>&, Index, Vector<T>); \
+  template void join_columns<T>(const Execution&, Vector<const T>, Index, const SideBySide<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -35,10 +35,12 @@ struct SideBySide {
 /// Writes parts [parts, n, from.part(parts)]: in part p, each row has the p-th part of the columns
 /// of each matrix, one matrix after another.
 template <class T>
-void split_columns(const Execution& exec, const SideBySide<const T>& from, Index parts, T* to);
+void split_columns(const Execution& exec, const SideBySide<const T>& from, Index parts,
+                   Vector<T> to);
 
 /// The inverse of split_columns. Copies are added in fp32 in the order of the parts.
 template <class T>
-void join_columns(const Execution& exec, const T* from, Index parts, const SideBySide<T>& to);
+void join_columns(const Execution& exec, Vector<const T> from, Index parts,
+                  const SideBySide<T>& to);
 
 }  // namespace kzero::kernels

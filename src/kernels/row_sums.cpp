@@ -24,8 +24,7 @@ struct GroupSums {
   int count = 0;
   Index width;
 
-  explicit GroupSums(std::initializer_list<Vector<T>> results)
-      : width(static_cast<Index>(results.begin()->extent(0))) {
+  explicit GroupSums(Results<T> results) : width(static_cast<Index>(results.begin()->extent(0))) {
     KZERO_EXPECT(results.size() <= most_sums);
     for (const Vector<T>& result : results) out[count++] = result.data();
   }
@@ -137,7 +136,7 @@ KOKKOS_INLINE_FUNCTION void team_sum_rows(const Team& team, const T* rows, Index
 
 template <class T>
 void sum_groups(const Execution& exec, Matrix<const float> partial, Accumulate accumulate,
-                std::initializer_list<Vector<T>> results) {
+                Results<T> results) {
   const GroupSums<T> sums(results);
   if constexpr (tensor::on_host) {
     host_sum_groups(exec, partial, accumulate, sums);
@@ -162,10 +161,9 @@ void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, V
   sum_groups<Out>(exec, partial, accumulate, {out});
 }
 
-#define KZERO_INSTANTIATE(T)                                                          \
-  template void sum_groups<T>(const Execution&, Matrix<const float>, Accumulate,      \
-                              std::initializer_list<Vector<T>>);                      \
-  template void sum_rows<T>(const Execution&, Matrix<const T>, Accumulate, Vector<T>, \
+#define KZERO_INSTANTIATE(T)                                                                  \
+  template void sum_groups<T>(const Execution&, Matrix<const float>, Accumulate, Results<T>); \
+  template void sum_rows<T>(const Execution&, Matrix<const T>, Accumulate, Vector<T>,         \
                             Matrix<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

@@ -18,12 +18,15 @@ inline constexpr Index row_groups = tensor::on_host ? 32 : 512;
 /// The number of results of one call of sum_groups.
 inline constexpr int most_sums = 4;
 
+template <class T>
+using Results = std::initializer_list<Vector<T>>;
+
 /// Computes out[j] (=|+=) sum over g of partial(g, first + j) for all j of each result. All results
 /// have the same extent. The columns of the first begin at 0, those of the next behind them.
 /// partial [row_groups, any].
 template <class T>
 void sum_groups(const Execution& exec, Matrix<const float> partial, Accumulate accumulate,
-                std::initializer_list<Vector<T>> results);
+                Results<T> results);
 
 /// Computes out[j] (=|+=) sum over rows of x(i, j): the gradient of a bias. x [N,D], out [D],
 /// partial [row_groups, D]. Out is T or float.

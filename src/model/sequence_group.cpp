@@ -9,8 +9,9 @@ template <class T>
 SequenceGroup<T>::SequenceGroup(memory::Arenas& arenas, const SequenceLink& link,
                                 const TransformerShape& shape, Index rows)
     : link_(link) {
-  if (size() > 1)
-    parts_ = arenas.take<T>(memory::Category::workspace, rows * shape.exchanged_width());
+  if (size() == 1) return;
+  const Index elements = rows * shape.exchanged_width();
+  parts_ = Vector<T>(arenas.take<T>(memory::Category::workspace, elements), elements);
 }
 
 /// Sends from(r) [each] to rank r and receives to(r) from it.
@@ -39,7 +40,7 @@ void SequenceGroup<T>::to_heads(const Execution& exec, const kernels::SideBySide
   kernels::split_columns<T>(exec, rows, size(), parts_);
   const Index each = rows.rows * static_cast<Index>(heads.extent(1));
   exchange(
-      exec, each, [&](Index r) { return parts_ + r * each; },
+      exec, each, [&](Index r) { return parts_.data() + r * each; },
       [&](Index r) { return heads.data() + r * each; });
 }
 
@@ -49,7 +50,7 @@ void SequenceGroup<T>::to_rows(const Execution& exec, const Matrix<const T>& hea
   const Index each = rows.rows * static_cast<Index>(heads.extent(1));
   exchange(
       exec, each, [&](Index r) { return heads.data() + r * each; },
-      [&](Index r) { return parts_ + r * each; });
+      [&](Index r) { return parts_.data() + r * each; });
   kernels::join_columns<T>(exec, parts_, size(), rows);
 }
 

@@ -35,7 +35,7 @@ class SequenceGroup {
   void exchange(const Execution& exec, Index each, const FromPart& from, const ToPart& to) const;
 
   SequenceLink link_;
-  T* parts_ = nullptr;  // [rows * columns of q, k and v]
+  Vector<T> parts_;  // [rows * columns of q, k and v]
 };
 
 /// The collectives of a micro-batch: see Definition::sequence_collectives. Each block exchanges q,

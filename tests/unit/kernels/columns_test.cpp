@@ -44,7 +44,7 @@ void check(Index rows, const Shape (&shapes)[3], Index more) {
   }
   EXPECT_EQ(from.part(rank_parts), width);
   const Guarded<T> split(rank_parts * rows * width);
-  split_columns<T>({}, from, rank_parts, split.data());
+  split_columns<T>({}, from, rank_parts, split.vector());
   Kokkos::fence("kzero::tests::split");
   std::vector<T> expected;
   for (Index part = 0; part < rank_parts; ++part) {
@@ -65,7 +65,7 @@ void check(Index rows, const Shape (&shapes)[3], Index more) {
     matrices[m]->set(std::vector<T>(values[m].size()));
     to.matrix[m] = {matrices[m]->data(), from.matrix[m].stride, shapes[m].width, shapes[m].copies};
   }
-  join_columns<T>({}, arrived.data(), rank_parts, to);
+  join_columns<T>({}, arrived.vector(), rank_parts, to);
   Kokkos::fence("kzero::tests::joined");
   Index before = 0;
   for (int m = 0; m < 3; ++m) {
