@@ -88,10 +88,12 @@ struct TransformerShape : TransformerParts {
   /// Local elements of the longest bias of a linear layer; 0 if none has one.
   Index longest_bias() const;
   /// Returns whether the backward of a block's second norm can also sum the gradients of the two
-  /// biases that the block adds to the residual stream. With sequence parallelism it lacks rows.
+  /// biases that the block adds to the residual stream. With sequence parallelism it lacks rows,
+  /// and with a narrower feed-forward layer the scratch memory for four sums.
   bool sums_stream_biases() const {
     const bool has_all_rows = !sequence_parallel || tensor.size == 1;
-    return biases && norm == NormKind::layer_norm && !is_frozen() && has_all_rows;
+    const bool has_room = own.feed_forward >= 4 * hidden;
+    return biases && norm == NormKind::layer_norm && !is_frozen() && has_all_rows && has_room;
   }
   /// Local columns of the feed-forward layer's first GEMM. With SwiGLU: gate and up.
   Index hidden_columns() const {

@@ -10,8 +10,11 @@ std::optional<Entry> Fitter::attempt(deck::Config config) const {
   if (refusal(config)) return std::nullopt;
   try {
     Entry entry = plan(config, threads_);
-    const Index on_device = entry.device_bytes();
-    if (on_device <= room_.device && entry.total_bytes() - on_device <= room_.host) return entry;
+    const Index on_device = entry.device_bytes(), on_host = entry.total_bytes() - on_device;
+    // Without offload, a host only has the small buffers that a device copies from.
+    const bool offloads = config.zero.offload == deck::Offload::host ||
+                          config.recompute.offload == deck::Offload::host;
+    if (on_device <= room_.device && (!offloads || on_host <= room_.host)) return entry;
   } catch (const Error& error) {  // its memory overflows the counter
     if (error.code() != ExitCode::memory) throw;
   }
