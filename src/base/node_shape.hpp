@@ -17,6 +17,10 @@ struct NodeShape {
   Index rank_at(Index place, Index node) const { return place * nodes + node; }
   /// The number of a rank if they are counted node by node.
   Index position_of(Index rank) const { return node_of(rank) * node_ranks + place_of(rank); }
+  /// The inverse of position_of().
+  Index rank_of(Index position) const {
+    return rank_at(position % node_ranks, position / node_ranks);
+  }
 };
 
 }  // namespace kzero

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "deck/schema.hpp"
+#include "deck/violation_list.hpp"
 
 namespace kzero::deck {
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr double least_share = 1e-6;  // of a source among all samples
 
-class DataRules {
+class DataRules : ViolationList {
  public:
   DataRules(Config& config, Purpose purpose)
       : config_(config), data_(config.data), purpose_(purpose) {}
@@ -28,10 +29,6 @@ class DataRules {
   }
 
  private:
-  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
-    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
-  }
-
   void check_token_bytes(const std::string& path, Index bytes) {
     refuse_if(bytes != 2 && bytes != 4, {path},
               fmt::format("{} must be 2 or 4, found {}", path, bytes));
@@ -158,7 +155,6 @@ class DataRules {
   Config& config_;
   Data& data_;
   Purpose purpose_;
-  std::vector<Violation> violations_;
 };
 
 }  // namespace

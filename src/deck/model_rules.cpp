@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include "deck/schema.hpp"
+#include "deck/violation_list.hpp"
 
 namespace kzero::deck {
 
 namespace {
 
-class ModelRules {
+class ModelRules : ViolationList {
  public:
   explicit ModelRules(Model& model) : model_(model) {}
 
@@ -26,10 +27,6 @@ class ModelRules {
  private:
   bool family_has(const char* path) const {
     return has_use(*find_key(path), name_of(model_.family));
-  }
-
-  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
-    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
   }
 
   void check_width() {
@@ -108,7 +105,6 @@ class ModelRules {
   }
 
   Model& model_;
-  std::vector<Violation> violations_;
 };
 
 }  // namespace

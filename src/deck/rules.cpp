@@ -14,12 +14,13 @@
 #include "deck/quantity.hpp"
 #include "deck/schema.hpp"
 #include "deck/sequence_rules.hpp"
+#include "deck/violation_list.hpp"
 
 namespace kzero::deck {
 
 namespace {
 
-class Rules {
+class Rules : ViolationList {
  public:
   Rules(Config& config, const Target& target) : config_(config), target_(target) {}
 
@@ -42,10 +43,6 @@ class Rules {
   }
 
  private:
-  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
-    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
-  }
-
   /// Rejects numbers that fp32, in which kernels compute, cannot represent: a non-zero number must
   /// not become 0, and a number below 1 must not become 1.
   void check_numbers() {
@@ -320,7 +317,6 @@ class Rules {
 
   Config& config_;
   const Target& target_;
-  std::vector<Violation> violations_;
 };
 
 }  // namespace

@@ -6,12 +6,13 @@
 #include <string>
 
 #include "deck/schema.hpp"
+#include "deck/violation_list.hpp"
 
 namespace kzero::deck {
 
 namespace {
 
-class SequenceRules {
+class SequenceRules : ViolationList {
  public:
   explicit SequenceRules(Config& config) : config_(config) {}
 
@@ -25,10 +26,6 @@ class SequenceRules {
   }
 
  private:
-  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
-    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
-  }
-
   void resolve() {
     Train& train = config_.train;
     if (train.sequence_chunks == 0) train.sequence_chunks = config_.grid.sequence;
@@ -114,7 +111,6 @@ class SequenceRules {
   Config& config_;
   std::string chunks_key_ =
       "train.sequence_chunks";  // the key that decides on the number of chunks
-  std::vector<Violation> violations_;
 };
 
 }  // namespace

@@ -155,8 +155,7 @@ Index remote_sequence_ranks(const data::BatchPlan& plan, Index data_rank,
   const Index first = shape.position_of(data_rank) / plan.sequence * plan.sequence;
   Index remote = 0;
   for (Index position = first; position < first + plan.sequence; ++position) {
-    const Index other = shape.rank_at(position % shape.node_ranks, position / shape.node_ranks);
-    remote += nodes[other] == nodes[data_rank] ? 0 : 1;
+    remote += nodes[shape.rank_of(position)] == nodes[data_rank] ? 0 : 1;
   }
   return remote;
 }

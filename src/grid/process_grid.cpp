@@ -39,11 +39,9 @@ Group sequence_group(const Group& data, Index ranks) {
   const Index position = shape.position_of(data.rank());
   Group group = data.part(position / ranks, "sequence", position);
   std::vector<int> nodes;
-  for (Index i = 0; i < ranks; ++i) {
-    const Index other = position / ranks * ranks + i;
-    nodes.push_back(data.node_of(
-        static_cast<int>(shape.rank_at(other % shape.node_ranks, other / shape.node_ranks))));
-  }
+  const Index first = position / ranks * ranks;
+  for (Index other = first; other < first + ranks; ++other)
+    nodes.push_back(data.node_of(static_cast<int>(shape.rank_of(other))));
   group.set_nodes(std::move(nodes), {});
   return group;
 }

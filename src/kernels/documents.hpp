@@ -24,16 +24,17 @@ struct StreamRows {
   Index first = 0, sequence = 1;
 };
 
-/// The position of each row of a batch within its document.
+/// The position of each of some rows of a batch within its document.
 struct RowPositions {
-  const std::int32_t* begin;  // of the rows' documents; null if each sequence is one document
-  Index sequence;             // T
+  const std::int32_t* begin;  // of the documents of all rows; null if each sequence is one document
+  StreamRows rows;
 
-  RowPositions(const Documents& documents, Index length)
-      : begin(documents.empty() ? nullptr : documents.begin.data()), sequence(length) {}
+  RowPositions(const Documents& documents, const StreamRows& of_rows)
+      : begin(documents.empty() ? nullptr : documents.begin.data()), rows(of_rows) {}
 
-  KOKKOS_INLINE_FUNCTION Index operator()(Index row) const {
-    return row % sequence - (begin == nullptr ? 0 : begin[row]);
+  KOKKOS_INLINE_FUNCTION Index operator()(Index i) const {
+    const Index row = rows.first + i;
+    return row % rows.sequence - (begin == nullptr ? 0 : begin[row]);
   }
 };
 

@@ -1,5 +1,5 @@
-// The kernel of elementwise optimizers. It applies rules to the elements of several parameters,
-// each of which may have a rule of its own. A rule is a struct with
+// The kernel of elementwise optimizers. It updates several parameters, each by its own rule. A rule
+// is a struct with
 //   static constexpr int arrays                 state arrays, including the master weights
 //   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const
 // where state[0] is the master weight. All state is updated in fp32. The rule may have

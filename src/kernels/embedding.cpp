@@ -4,10 +4,10 @@ namespace kzero::kernels {
 
 template <class T>
 void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix<const T> wte,
-                       Matrix<const T> wpe, Index sequence, const Documents& documents,
+                       Matrix<const T> wpe, const StreamRows& rows, const Documents& documents,
                        Matrix<T> x) {
   const Index width = x.extent(1);
-  const RowPositions position_of(documents, sequence);
+  const RowPositions position_of(documents, rows);
   Kokkos::parallel_for(
       "kzero::kernels::embedding_forward",
       Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
@@ -62,11 +62,7 @@ void add_rows_of(const Execution& exec, const char* label, Matrix<const T> wpe, 
 template <class T>
 void add_positions(const Execution& exec, Matrix<const T> wpe, const StreamRows& rows,
                    const Documents& documents, Matrix<T> x) {
-  const RowPositions position_of(documents, rows.sequence);
-  const Index first_row = rows.first;
-  add_rows_of<T>(
-      exec, "kzero::kernels::add_positions", wpe, x,
-      KOKKOS_LAMBDA(Index i) { return position_of(first_row + i); });
+  add_rows_of<T>(exec, "kzero::kernels::add_positions", wpe, x, RowPositions(documents, rows));
 }
 
 template <class T>
@@ -167,7 +163,8 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
 
 #define KZERO_INSTANTIATE(T)                                                                       \
   template void embedding_forward<T>(const Execution&, Vector<const Token>, Matrix<const T>,       \
-                                     Matrix<const T>, Index, const Documents&, Matrix<T>);         \
+                                     Matrix<const T>, const StreamRows&, const Documents&,         \
+                                     Matrix<T>);                                                   \
   template void embedding_lookup<T>(const Execution&, Vector<const Token>, Matrix<const T>, Index, \
                                     Matrix<T>);                                                    \
   template void add_positions<T>(const Execution&, Matrix<const T>, const StreamRows&,             \

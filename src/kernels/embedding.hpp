@@ -18,10 +18,10 @@ struct TokenGroups {
   Index distinct = 0;
 };
 
-/// Computes x [N,D]. tokens [N], wte [V,D], wpe [>=T,D]. Overwrites x.
+/// Computes x [N,D], whose rows are `rows`. tokens [N], wte [V,D], wpe [>=T,D]. Overwrites x.
 template <class T>
 void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix<const T> wte,
-                       Matrix<const T> wpe, Index sequence, const Documents& documents,
+                       Matrix<const T> wpe, const StreamRows& rows, const Documents& documents,
                        Matrix<T> x);
 
 /// Looks up rows of a tensor rank's part of the table: wte [v,D] holds the tokens from

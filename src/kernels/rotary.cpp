@@ -76,16 +76,9 @@ KOKKOS_INLINE_FUNCTION void rotate_head(const Lanes& thread, Index half, const f
   }
 }
 
-/// The positions of rows from `first` on.
-struct LaterPositions {
-  RowPositions all;
-  Index first;
-
-  LaterPositions(const RotaryShape& shape, const Documents& documents)
-      : all(documents, shape.sequence), first(shape.first_row) {}
-
-  KOKKOS_INLINE_FUNCTION Index operator()(Index row) const { return all(first + row); }
-};
+RowPositions positions(const RotaryShape& shape, const Documents& documents) {
+  return {documents, {shape.first_row, shape.sequence}};
+}
 
 /// Row i has position position_of(i).
 template <class T, class Positions>
@@ -143,7 +136,7 @@ KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const
 template <class T>
 struct RotaryRows {
   RotaryShape shape;
-  LaterPositions position_of;
+  RowPositions position_of;
   RowNorms<T> norms;
   const float* table;
   const T* x;
@@ -209,8 +202,8 @@ template <class T>
 void rotary_forward(const Execution& exec, const RotaryShape& shape, const Documents& documents,
                     Matrix<const float> table, const HeadNorms<T>& norms, Matrix<const T> qkv,
                     Matrix<T> rotated) {
-  rotate_rows<T>(exec, "kzero::kernels::rotary_forward", shape, LaterPositions(shape, documents),
-                 table, 1.0F, {shape, norms}, qkv, rotated);
+  rotate_rows<T>(exec, "kzero::kernels::rotary_forward", shape, positions(shape, documents), table,
+                 1.0F, {shape, norms}, qkv, rotated);
 }
 
 template <class T>
@@ -225,7 +218,7 @@ template <class T>
 void rotary_backward(const Execution& exec, const RotaryShape& shape, const Documents& documents,
                      Matrix<const float> table, const HeadNorms<T>& norms, Matrix<const T> qkv,
                      Matrix<T> dqkv, const HeadNormGradients<T>& gradients, Matrix<float> partial) {
-  const LaterPositions position_of(shape, documents);
+  const RowPositions position_of = positions(shape, documents);
   const RowNorms<T> row_norms(shape, norms);
   if (row_norms.q_weight == nullptr) {
     rotate_rows<T>(exec, "kzero::kernels::rotary_backward", shape, position_of, table, -1.0F,

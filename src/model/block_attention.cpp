@@ -48,7 +48,7 @@ kernels::HeadOperands<const T> operands(const Context<T>& c, const BlockActivati
   return in;
 }
 
-/// q and k of one matrix, and v of another, beside one another.
+/// Describes q and k of one matrix and v of another as the columns of one row.
 template <class U>
 kernels::SideBySide<U> beside(const TransformerShape& shape, const Matrix<U>& qk,
                               const Matrix<U>& v) {

@@ -64,13 +64,13 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
     return arenas.take<U>(memory::Category::workspace, count);
   };
   const Index chunk_rows = b.batch * s.chunk_rows();
-  const bool has_tiles = b.tile_rows > 0 && b.tile_rows < chunk_rows;
+  const bool in_tiles = has_tiles(b, s);
   chunk = logits_chunk(chunk_rows, s, dtype_of<T>);
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
-    const Index widest = feed_forward_rows(b, s) * s.hidden_columns();
+    const Index widest = (in_tiles ? b.tile_rows : chunk_rows) * s.hidden_columns();
     qkv_or_ffn_grad = take(T{}, std::max(rows * s.exchanged_width(), widest));
-    if (has_tiles && has_backward && dtype_of<T> != Dtype::fp32)
+    if (in_tiles && has_backward && dtype_of<T> != Dtype::fp32)
       tile_sums = take(float{}, feed_forward_elements(s));
     attention =
         kernels::choose_attention<T>(arenas, attention_problem(model, b), b.attention, b.threads);
@@ -114,7 +114,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   gemm->use_workspace(products_scratch, products_bytes);
   if (s.positions == PositionKind::rotary) fill_rotary(model);
   if (s.sequence_rank.own_chunks() > 1) divide_into_chunks();
-  if (!has_tiles) return;
+  if (!in_tiles) return;
   if (chunks.empty()) divide_into_tiles(b.tile_rows);
   for (Context& part : chunks) part.divide_into_tiles(b.tile_rows);
 }

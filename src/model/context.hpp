@@ -110,10 +110,9 @@ struct Context {
   void fill_rotary(const deck::Model& model);
 };
 
-/// The rows for which the feed-forward part computes at a time: of a tile, or of a chunk.
-inline Index feed_forward_rows(const BatchShape& batch, const TransformerShape& shape) {
-  const Index chunk = batch.batch * shape.chunk_rows();
-  return batch.tile_rows > 0 ? std::min(batch.tile_rows, chunk) : chunk;
+/// Returns whether the rows of a chunk are several tiles.
+inline bool has_tiles(const BatchShape& batch, const TransformerShape& shape) {
+  return batch.tile_rows > 0 && batch.tile_rows < batch.batch * shape.chunk_rows();
 }
 
 /// Rows of a matrix, or elements of a vector, that belong to a chunk of a rank's rows or a tile of

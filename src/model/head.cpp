@@ -15,12 +15,6 @@ using tensor::operand;
 using tensor::StridedMatrix;
 using tensor::Transpose;
 
-template <class U>
-Matrix<U> rows_of(const Matrix<U>& x, Index first, Index count) {
-  return {x.data() + first * static_cast<Index>(x.extent(1)), static_cast<std::size_t>(count),
-          x.extent(1)};
-}
-
 // GEMMs use chunk.columns rows of the output matrix. Those from V on are what follows it in memory.
 // They become columns of the logits that nothing reads, are multiplied by zeros in dnormal, and
 // their gradients are not used.
@@ -149,7 +143,7 @@ void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<cons
   for (Index first = 0; first < c.rows; first += c.chunk.rows) {
     const Index count = std::min(c.chunk.rows, c.rows - first);
     const StridedMatrix<float> logits =
-        project<T>(c, p.output, rows_of<const T>(normal, first, count));
+        project<T>(c, p.output, PartRows{first, count, false}.of(normal));
     cross_entropy(c, Chunk<T>(c, logits, targets, first));
   }
 }
@@ -163,11 +157,12 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
   auto chunk_accumulate = c.output_gradient == nullptr ? accumulate : tensor::Accumulate::no;
   for (Index first = 0; first < c.rows; first += c.chunk.rows) {
     const Index count = std::min(c.chunk.rows, c.rows - first);
-    const Matrix<const T> rows = rows_of<const T>(normal, first, count);
+    const Matrix<const T> rows = PartRows{first, count, false}.of(normal);
     const StridedMatrix<float> logits = project<T>(c, p.output, rows);
     const StridedMatrix<T> dlogits =
         cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), terms);
-    project_backward_input<T>(c, p.output, dlogits, rows_of<T>(c.hidden_grad, first, count));
+    project_backward_input<T>(c, p.output, dlogits,
+                              PartRows{first, count, false}.of(c.hidden_grad));
     project_backward_weight<T>(c, rows, dlogits, chunk_accumulate, gradients.output);
     chunk_accumulate = tensor::Accumulate::yes;
   }

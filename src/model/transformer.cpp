@@ -13,11 +13,10 @@ template <class T>
 std::vector<BlockActivations<T>> take_saved(memory::Arenas& arenas, const TransformerShape& shape,
                                             deck::RecomputeMode mode, const BatchShape& batch) {
   using Mode = deck::RecomputeMode;
-  const Index all = batch.batch * shape.own_sequence();
-  const Index tile = feed_forward_rows(batch, shape);
-  const bool has_one_tile =
-      (mode == Mode::feed_forward || mode == Mode::full) && tile < batch.batch * shape.chunk_rows();
-  const Index rows = has_one_tile ? tile : all, tile_rows = has_one_tile ? tile : 0;
+  const bool recomputes = mode == Mode::feed_forward || mode == Mode::full;
+  const bool has_one_tile = recomputes && has_tiles(batch, shape);
+  const Index tile_rows = has_one_tile ? batch.tile_rows : 0;
+  const Index rows = has_one_tile ? tile_rows : batch.batch * shape.own_sequence();
   SavedActivations<T> products(arenas, shape, batch.batch);
   HiddenActivations<T> hidden(arenas, shape, rows);
   RecomputableActivations<T> passes(arenas, shape, batch.batch, tile_rows);
@@ -82,9 +81,9 @@ void Transformer<T>::embed(const Context<T>& c, const T* unit, const Batch& batc
   const Vector<const Token> inputs = rows.of(batch.inputs);
   const bool is_learned = shape_.positions == PositionKind::learned;
   const kernels::StreamRows stream = c.stream_in_sequence();
-  if (!c.is_split() && is_learned && stream.first == 0) {
+  if (!c.is_split() && is_learned) {
     const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
-    kernels::embedding_forward<T>(*c.exec, inputs, wte, wpe, shape_.sequence, batch.documents, x);
+    kernels::embedding_forward<T>(*c.exec, inputs, wte, wpe, stream, batch.documents, x);
     return;
   }
   // One rank supplies a token's row and the others supply zeros, so the sum is exact.

@@ -97,7 +97,7 @@ TEST(CudnnPlans, RequestWhatIsOnRecord) {
   }
 }
 
-// The driver's stand-in accepts what the compiler makes.
+// Compiling ends with the driver, and the stand-in for it accepts every kernel.
 TEST(CudnnPlans, Compile) {
   const AttentionProblem grouped = problem(1, 1024, 8, 2, 64);
   AttentionProblem without_scores = grouped;

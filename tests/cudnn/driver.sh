@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes a stand-in for the driver library, from the header cuda.h: it accepts kernels that are loaded, without looking at them, and
-# fails every other call. cuDNN then makes plans to the end without a driver or a device.
+# Makes a stand-in for the driver library from the header cuda.h. It accepts every kernel that is loaded, and fails every other call.
+# With it, cuDNN makes complete plans without a driver or a device.
 #
 #   bash driver.sh CUDA_H COMPILER LIBRARY
 set -euo pipefail

@@ -41,15 +41,10 @@ deck::Config in_documents(deck::Config config, const SharedFolder& files,
 /// ranks. Collective over the launch.
 std::optional<FullResult> result_on(deck::Config config, int ranks, Index sequence) {
   config.grid.sequence = sequence;
-  const grid::Group group = first_ranks(ranks);
-  if (!is_among_first(ranks)) return std::nullopt;
-  Training training(config, group);
-  const std::string what = std::to_string(sequence) + " sequence ranks of " +
-                           std::to_string(ranks) + ", stage " + std::to_string(config.zero.stage);
-  FullResult result = full_result(training, group, 3);
-  expect_planned_bytes(training, what);
-  expect_planned_traffic(training, what);
-  return result;
+  return counted_result_on(config, ranks,
+                           std::to_string(sequence) + " sequence ranks of " +
+                               std::to_string(ranks) + ", stage " +
+                               std::to_string(config.zero.stage));
 }
 
 /// Tries all numbers of sequence ranks on all ranks of the launch, each in a different stage.

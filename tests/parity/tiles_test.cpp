@@ -19,15 +19,9 @@ constexpr deck::Recompute modes[] = {{},
                                      {.mode = RecomputeMode::full}};
 
 std::optional<FullResult> result_on(const deck::Config& config, int ranks) {
-  const grid::Group group = first_ranks(ranks);
-  if (!is_among_first(ranks)) return std::nullopt;
-  Training training(config, group);
-  const std::string what = std::string(name_of(config.recompute.mode)) + ", tiles of " +
-                           std::to_string(config.train.tile_rows);
-  FullResult result = full_result(training, group, 3);
-  expect_planned_bytes(training, what);
-  expect_planned_traffic(training, what);
-  return result;
+  return counted_result_on(config, ranks,
+                           std::string(name_of(config.recompute.mode)) + ", tiles of " +
+                               std::to_string(config.train.tile_rows));
 }
 
 /// A tile of 4 rows divides the sequence; 5 and 6 do not.

@@ -23,16 +23,34 @@ inline FullResult full_result(Training& training, const grid::Group& group, Inde
   return result;
 }
 
-/// full_result() of the deck on the first `ranks` of the launch, which must take the planned bytes;
-/// `what` names it if not. Returns nothing on other ranks. Collective over the launch.
-inline std::optional<FullResult> planned_result_on(const deck::Config& config, int ranks,
-                                                   const std::string& what, Index steps = 4) {
+/// full_result() of the deck on the first `ranks` of the launch, and then check(training). Returns
+/// nothing on other ranks. Collective over the launch.
+template <class Check>
+std::optional<FullResult> checked_result_on(const deck::Config& config, int ranks, Index steps,
+                                            const Check& check) {
   const grid::Group group = first_ranks(ranks);
   if (!is_among_first(ranks)) return std::nullopt;
   Training training(config, group);
   FullResult result = full_result(training, group, steps);
-  expect_planned_bytes(training, what);
+  check(training);
   return result;
+}
+
+/// The same of a training that must take the planned bytes; `what` names it if not.
+inline std::optional<FullResult> planned_result_on(const deck::Config& config, int ranks,
+                                                   const std::string& what, Index steps = 4) {
+  return checked_result_on(config, ranks, steps,
+                           [&](const Training& training) { expect_planned_bytes(training, what); });
+}
+
+/// The same of a training that must also send the expected traffic.
+inline std::optional<FullResult> counted_result_on(const deck::Config& config, int ranks,
+                                                   const std::string& what) {
+  constexpr Index steps = 3;
+  return checked_result_on(config, ranks, steps, [&](const Training& training) {
+    expect_planned_bytes(training, what);
+    expect_planned_traffic(training, what);
+  });
 }
 
 /// Only the root has the full state. The results of other ranks are empty.

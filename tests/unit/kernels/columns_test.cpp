@@ -15,7 +15,7 @@ using tests::numbers;
 
 constexpr Index rank_parts = 4;
 
-/// A matrix of a width, of which `copies` neighbouring parts have the same columns.
+/// The columns of a matrix. `copies` neighbouring parts get the same ones.
 struct Shape {
   Index width, copies;
 

@@ -59,7 +59,7 @@ void check_forward(Index rows, Index sequence, Index width, const std::string& n
   const DeviceDocuments documents(rows_of_documents);
   const auto positions = position_table.matrix(sequence + spare_positions, width);
   embedding_forward<T>(Execution(), ids.vector(), token_table.matrix(vocab, width), positions,
-                       sequence, documents.view(), x.matrix(rows, width));
+                       {0, sequence}, documents.view(), x.matrix(rows, width));
   std::vector<Bounded> expected;
   for (Index i = 0; i < rows; ++i) {
     for (Index j = 0; j < width; ++j) {
@@ -173,7 +173,7 @@ void check_lookup(Index rows, Index width, const std::string& name, Index vocab 
   const Guarded<Token> ids(draw_tokens(rows, vocab));
   const Guarded<T> table(wte), positions(wpe), expected(rows * width);
   embedding_forward<T>(Execution(), ids.vector(), table.matrix(vocab, width),
-                       positions.matrix(sequence, width), sequence, {},
+                       positions.matrix(sequence, width), {0, sequence}, {},
                        expected.matrix(rows, width));
   std::vector<T> sum(rows * width, T(0.0F));
   const Index second = vocab / 6, third = vocab * 4 / 7;
@@ -205,7 +205,7 @@ void check_added_positions(Index rows, Index sequence, Index width,
   const Guarded<Token> ids(draw_tokens(rows));
   const DeviceDocuments documents(rows_of_documents);
   embedding_forward<T>(Execution(), ids.vector(), wte.matrix(table_rows, width),
-                       positions.matrix(sequence, width), sequence, documents.view(),
+                       positions.matrix(sequence, width), {0, sequence}, documents.view(),
                        all.matrix(rows, width));
   const Index before = rows / 3, after = rows - before;
   const Guarded<T> x(after * width);

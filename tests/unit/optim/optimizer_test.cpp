@@ -94,7 +94,7 @@ TEST(Update, OfPartsIsTheUpdateOfTheWhole) {
 
 namespace tools = Kokkos::Tools::Experimental;
 
-tools::EventSet other_callbacks;  // of the stand-in device; ours forward to them
+tools::EventSet other_callbacks;  // of the stand-in device, which this test calls, too
 int launches = 0;
 
 void count_launch(const char* name, std::uint32_t device, std::uint64_t* id) {

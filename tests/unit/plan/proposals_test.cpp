@@ -98,7 +98,7 @@ TEST(Proposals, TryEveryStageAndKindOfShardingThatMakesADifference) {
                    "3 zero.gradients zero.parameters"}));
 }
 
-// On devices of half the memory that stage 3 needs, beside the scratch of products.
+// A device has the scratch of products, and half of the other memory that stage 3 needs.
 TEST(Proposals, OffloadWhereItMakesRoom) {
   deck::Config config = deck(1, 1);
   config.run.communicator = deck::CommunicatorKind::nccl;

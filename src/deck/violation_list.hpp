@@ -1,0 +1,21 @@
+// What the classes of rules have in common: they collect broken rules.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deck/rules.hpp"
+
+namespace kzero::deck {
+
+class ViolationList {
+ protected:
+  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
+    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
+  }
+
+  std::vector<Violation> violations_;
+};
+
+}  // namespace kzero::deck
