@@ -71,7 +71,7 @@ struct StartRecord {
   Index data_ranks = 1;
   Index tensor_ranks = 1;
   Index sequence_ranks = 1;  // data ranks that share each sequence
-  Index threads = 1;  // per rank
+  Index threads = 1;         // per rank
   Index stage = 0;
   std::string precision{};
   Index parameters = 0;
