@@ -40,7 +40,7 @@ std::string config_text(const deck::Model& model, Dtype dtype, const Origin& ori
   config.update(model.family == deck::ModelFamily::llama ? llama_config(model, checkpoint)
                                                          : gpt2_config(model));
   add_token_ids(model, origin, config);
-  config["torch_dtype"] = config["dtype"] = long_name(dtype);  // transformers 4 and 5
+  config["torch_dtype"] = config["dtype"] = long_name(dtype);  // names in transformers 4 and 5
   return config.dump(2) + "\n";
 }
 

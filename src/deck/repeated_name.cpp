@@ -21,14 +21,15 @@ std::optional<toml::table> parsed(std::string_view text) {
   }
 }
 
-/// The table itself, or the last of a list of tables; null for anything else.
+/// Returns the node as a table, or the last table of a list; null for anything else.
 const toml::table* table_in(const toml::node& node) {
   const toml::array* list = node.as_array();
   if (list != nullptr && list->is_array_of_tables()) return list->back().as_table();
   return node.as_table();
 }
 
-/// The table whose line is the last of the text: a key after the text would belong to it.
+/// Returns the table that the last header of the text opens. A key after the text would belong to
+/// it.
 const toml::table* last_table(const toml::table& root, std::string_view text,
                               const Locator& locator) {
   const toml::table* last = &root;
@@ -37,18 +38,19 @@ const toml::table* last_table(const toml::table& root, std::string_view text,
     if (table == nullptr || table->is_inline()) continue;
     const toml::table* inner = last_table(*table, text, locator);
     const auto begin = inner->source().begin;
-    if (text[locator.offset(begin.line, begin.column)] != '[') continue;  // of a dotted key
+    if (text[locator.offset(begin.line, begin.column)] != '[') continue;  // made by a dotted key
     if (last->source().begin <= begin) last = inner;
   }
   return last;
 }
 
 struct FirstDefinition {
-  std::string name;  // the parts of the repeated name that are defined
+  std::string name;  // the part of the repeated name that is defined
   toml::source_position position;
 };
 
-/// Follows `name`, a chain of tables with one key each, through `table` as far as it is defined.
+/// Follows `name`, a chain of tables with one key each, through `table`. Returns the last part that
+/// is defined there.
 std::optional<FirstDefinition> first_definition(const toml::table& name, const toml::table& table) {
   std::optional<FirstDefinition> first;
   const toml::table* rest = &name;
@@ -64,8 +66,8 @@ std::optional<FirstDefinition> first_definition(const toml::table& name, const t
   return first;
 }
 
-/// The name that the statement at `start` defines: "[a.b]", or "a.b = 0" with 0 in place of its
-/// value. `offset` is in its name or at its value.
+/// Returns the name that the statement at `start` defines, such as "[a.b]" or "a.b = 0". The value
+/// is replaced by 0. `offset` is within the name or at the value.
 std::optional<toml::table> name_of(std::string_view text, std::size_t start, std::size_t offset) {
   if (text[start] == '[')
     return parsed(text.substr(start, text.find_first_of("\r\n", start) - start));
@@ -75,7 +77,7 @@ std::optional<toml::table> name_of(std::string_view text, std::size_t start, std
   return parsed(fmt::format("{}= 0", text.substr(start, equals - start)));
 }
 
-/// The key within a one-line table whose value is at `offset`.
+/// Returns the key within a one-line table whose value is at `offset`.
 std::string_view inner_key(std::string_view text, std::size_t offset) {
   text = text.substr(0, text.substr(0, offset).find_last_not_of("= \t") + 1);
   text = text.substr(text.find_last_of("{,") + 1);
@@ -89,7 +91,7 @@ Problem repeated_name(const Locator& locator, std::size_t offset) {
   std::size_t line = locator.line_start(offset);
   auto before = parsed(text.substr(0, line));
   bool is_table_line = locator.line_at(line).starts_with('[');
-  if (!before && line > 0) {  // the parser is past the line of a table, or within a list
+  if (!before && line > 0) {  // the parser stopped after the line of a table, or within a list
     line = locator.line_start(line - 1);
     is_table_line = locator.line_at(line).starts_with('[');
     if (is_table_line) before = parsed(text.substr(0, line));

@@ -73,7 +73,7 @@ class SequenceRules : ViolationList {
                           kv_heads, model.kv_heads, ranks));
   }
 
-  /// With several chunks a rank, each has gradients that no other key may combine first.
+  /// If a rank has several chunks, each has gradients of its own, which no key may combine earlier.
   void check_settings() {
     const Index chunks = config_.train.sequence_chunks, ranks = config_.grid.sequence;
     const bool has_several = chunks > ranks;

@@ -1,5 +1,5 @@
-// Writes a Config as text: the complete deck of a run, the annotated default deck and the reference
-// page, all from the key table.
+// Writes decks as text from the key table: the complete deck of a run, the annotated default deck,
+// and the reference page.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kzero::deck {
 
-/// Writes a complete deck, every key in order. Reading it back gives the same Config bits.
+/// Writes a complete deck, every key in order. Reading it back gives the same Config, bit for bit.
 std::string resolved(const Config& config);
 
 /// Writes the default deck, with each key's meaning, type, unit and range as comments.

@@ -1,7 +1,7 @@
 // Softmax cross-entropy and its gradient over a chunk of logits, so that the head never needs the
 // logits of the entire batch. There may be gaps between the rows of logits and of their gradient.
-// The gaps are neither read nor written. A row with a negative target has none: its loss and its
-// gradient are 0.
+// The gaps are neither read nor written. A negative number means that a row has no target: its loss
+// and its gradient are 0.
 #pragma once
 
 #include <type_traits>
@@ -22,7 +22,7 @@ inline constexpr Index partial_softmax_width = 3;
 struct PartialSoftmaxes {
   Matrix<const float> values;
   Index ranks = 1;
-  Index rank = 0;  // this one
+  Index rank = 0;  // this rank's place in the order
 };
 
 /// This rank's columns of a chunk of logits [C,v], for tokens from `first_token` on, as left by
@@ -46,22 +46,22 @@ struct LossTerms {
   }
 };
 
-// The ways to compute a row. RowByThread: a host thread uses its core's vectors. RowByTeam: a
-// device's team reads the logits once for the softmax (softmax_row.hpp) and once for the gradient.
-// Hosts also have RowByTeam, for tests.
+// The ways to compute a row. RowByThread: a host thread uses vector instructions. RowByTeam: a team
+// of a device's threads reads the logits once for the softmax (softmax_row.hpp) and once for the
+// gradient. Hosts also have RowByTeam, for tests.
 struct RowByThread {};
 struct RowByTeam {};
 
-/// The kernels of one way. Losses are natural logarithms. Logits are in fp32.
+/// The kernels for one of these ways. Losses are natural logarithms. Logits are in fp32.
 template <class Way>
 struct CrossEntropyBy {
   /// Computes losses [C] = log(sum(exp(logits))) - logits[target]; logits [C,V], targets [C].
   static void forward(const Execution& exec, StridedMatrix<const float> logits,
                       Vector<const Token> targets, Vector<float> losses);
 
-  /// Computes the losses as above, which never contain the z-loss, and the gradient dlogits [C,V]
-  /// of the loss that `terms` describe. dlogits may be logits itself if T is float. Otherwise the
-  /// logits may be overwritten. If dlogits has more than V columns, the others are set to 0.
+  /// Computes the losses as above and the gradient dlogits [C,V] of the loss that `terms` describe.
+  /// The losses never contain the z-loss. dlogits may be the logits themselves if T is float.
+  /// Otherwise the logits may be overwritten. Columns of dlogits beyond V are set to 0.
   template <class T>
   static void with_gradient(const Execution& exec, StridedMatrix<float> logits,
                             Vector<const Token> targets, const LossTerms& terms,

@@ -1,5 +1,5 @@
-// The metrics file as a file: which files are accepted, how an earlier run's lines are kept, and
-// how complete lines are appended. It is independent of the contents of records.
+// Opens the metrics file, keeps the lines of an earlier run, and appends complete lines. Does not
+// know what the lines contain.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Decides, alike on all ranks, that a run makes no further step. A signal may reach only one rank.
+// Decides on all ranks alike whether a run stops, because a signal may reach only one rank.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@ class StopAgreement {
   const grid::Group& world_;
   const runtime::StopSignal& stop_;
   NodeTimes& times_;
-  runtime::AgreementPace pace_;  // of evaluations
+  runtime::AgreementPace pace_;  // within evaluations
 };
 
 }  // namespace kzero::run

@@ -1,4 +1,4 @@
-// Host memory of constant size for copies of state on a device, which the host cannot access.
+// Host memory for copies of state that is on a device, where the host cannot access it.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ class Staging {
 
   virtual ~Staging() = default;
 
-  /// The host memory of a slot. Both slots have the same size.
+  /// Returns the host memory of a slot. Both slots have the same, constant size.
   virtual std::span<float> slot(std::size_t number) = 0;
 
-  /// Begins to copy device values to a part of the slot.
+  /// Begins to copy values from the device to a part of the slot.
   virtual void bring(std::size_t number, const float* from, std::span<float> to) = 0;
 
   /// Begins to copy a part of the slot to the device.

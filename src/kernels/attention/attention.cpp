@@ -16,7 +16,7 @@ namespace {
        name_of(kind), reason);
 }
 
-/// The back ends of this build from `kind` on, in the order in which they are tried.
+/// Returns the back ends of this build from `kind` on, in the order in which they are tried.
 template <class T>
 std::span<const AttentionEntry<T>> candidates(AttentionKind kind) {
   const auto table = attention_backends<T>();
