@@ -58,7 +58,7 @@ inline bool moves_by_itself(const deck::Config& config) {
 }
 
 /// Resolves zero.overlap. "auto" is on where messages take no core from the rank, or leave a node:
-/// docs/decisions.md has the measurements.
+/// docs/results.md has the measurements.
 inline Overlap overlap_of(const deck::Config& config) {
   const bool is_on = config.zero.overlap == deck::Overlap::automatic
                          ? moves_by_itself(config) || config.placement.data_nodes != 1
