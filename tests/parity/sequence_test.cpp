@@ -80,6 +80,7 @@ TEST_P(Sequence, RanksDoNotShowInStagesAndRecomputation) {
   const auto ranks = std::min(launch_ranks(), 8);
   deck::Config config = sequence_deck(GetParam());
   if (config.train.sequence_chunks % ranks != 0) return;
+  Index first = 0;  // of the two stages that meet a mode; the other family has the other two
   for (deck::Config tried : {config, as_llama(config, 8)}) {
     const auto expected = result_on(tried, 1, 1);
     using deck::RecomputeMode;
@@ -88,12 +89,14 @@ TEST_P(Sequence, RanksDoNotShowInStagesAndRecomputation) {
           deck::Recompute{.mode = RecomputeMode::feed_forward},
           deck::Recompute{.mode = RecomputeMode::full, .offload = deck::Offload::host}}) {
       tried.recompute = recompute;
-      for (const Index stage : {0, 1, 2, 3}) {
+      for (const Index stage : {first % 4, (first + 1) % 4}) {
         tried.zero.stage = stage;
         expect_same(result_on(tried, ranks, ranks), expected,
                     std::string(name_of(recompute.mode)) + ", stage " + std::to_string(stage));
       }
+      ++first;
     }
+    first += 2;
   }
 }
 
