@@ -36,10 +36,14 @@ class Evaluation {
         session_(session),
         world_(grid::world_group()),
         source_(placed(infer::open(world_, arguments.source,
-                                   {arguments.tensor, arguments.precision, arguments.is_partitioned,
-                                    arguments.is_average}))),
+                                   {.tensor = arguments.tensor,
+                                    .precision = arguments.precision,
+                                    .is_partitioned = arguments.is_partitioned,
+                                    .is_average = arguments.is_average,
+                                    .sequence = arguments.sequence_ranks,
+                                    .chunks = arguments.sequence_chunks}))),
         grid_(source_.config.grid.data, source_.config.grid.tensor,
-              source_.config.placement.node_of_rank),
+              source_.config.placement.node_of_rank, source_.config.grid.sequence),
         machinery_(source_.config, session.threads(), grid_) {}
 
   ExitCode run() {
@@ -104,7 +108,22 @@ class Evaluation {
     return data::TokenEncoding(config().data.format, token_bytes());
   }
 
+  Index chunks() const { return config().train.sequence_chunks; }
+
+  /// Returns the tokens of a row. Rows that need not be longer than what they hold are rounded up
+  /// to complete chunks.
   Index sequence_of(const infer::InputFile& file) const {
+    const Index needed = needed_sequence(file);
+    if (arguments_.sequence == 0 && !file.tokens) return round_up(needed, chunks());
+    KZERO_REQUIRE(
+        needed % chunks() == 0, ExitCode::usage,
+        "{}: sequences of {} tokens cannot have {} chunks of equal length; choose another "
+        "--sequence or --sequence-chunks",
+        printable(file.name), needed, chunks());
+    return needed;
+  }
+
+  Index needed_sequence(const infer::InputFile& file) const {
     const Index most = config().model.sequence;
     if (file.tokens) {
       if (arguments_.sequence > 0) return arguments_.sequence;
@@ -131,19 +150,23 @@ class Evaluation {
     return arguments_.sequence > 0 ? arguments_.sequence : needed;
   }
 
+  Index batch_size() const {
+    if (arguments_.batch > 0) return arguments_.batch;
+    return source_.is_checkpoint || chunks() > 1 ? config().train.micro_batch : usual_batch;
+  }
+
   /// Reloads the model for rows of another length: learned positions and buffers depend on it.
   infer::ForwardModel& model_for(Index sequence) {
     if (model_ && model_->shape().sequence == sequence) return *model_;
     model_.reset();
-    const Index batch = arguments_.batch > 0    ? arguments_.batch
-                        : source_.is_checkpoint ? config().train.micro_batch
-                                                : usual_batch;
+    const Index batch = batch_size();
     model_ = infer::load(source_, {batch, sequence}, machinery_, session_.node_size());
     described_ = {.path = source_.path,
                   .parameters = model_->parameters(),
                   .precision = config().train.precision,
                   .data_ranks = machinery_.grid.data().size(),
                   .tensor_ranks = machinery_.grid.tensor().size(),
+                  .sequence_ranks = machinery_.grid.sequence().size(),
                   .batch = batch,
                   .memory = model_->planned(),
                   .no_byte_lengths = no_byte_lengths_};
@@ -157,6 +180,11 @@ class Evaluation {
 
   /// Opens all files before the first is scored: a mistake in the last should not cost hours.
   std::vector<Input> open_inputs() {
+    grid::collectively(world_, [&] {
+      KZERO_REQUIRE(arguments_.batch <= 1 || chunks() == 1, ExitCode::usage,
+                    "--batch must be 1 with sequences of {} chunks, found {}", chunks(),
+                    arguments_.batch);
+    });
     std::vector<Input> inputs;
     const auto format = infer::file_format(arguments_.format, token_bytes());
     for (const std::string& name : arguments_.files) {
@@ -260,6 +288,12 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
   add_count(*command, "--tokens", arguments.tokens, "score only the first tokens of each text");
   add_count(*command, "--tensor", arguments.tensor,
             "ranks that share each layer's work; default: 1");
+  add_count(*command, "--sequence-ranks", arguments.sequence_ranks,
+            "data-parallel ranks that share each sequence, which need less memory each; default: "
+            "1");
+  add_count(*command, "--sequence-chunks", arguments.sequence_chunks,
+            "chunks of a sequence, a multiple of --sequence-ranks; their number affects the last "
+            "bits; default: the checkpoint's train.sequence_chunks, but at least --sequence-ranks");
   add_precision(*command, arguments.precision);
   command->add_flag("--partition", arguments.is_partitioned,
                     "partition the parameters over the data ranks, as ZeRO stage 3 does");

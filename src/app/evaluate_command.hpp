@@ -21,6 +21,8 @@ struct EvaluateArguments {
   Index sequence = 0;     // 0: the model's, or the length that choices need
   Index tokens = 0;       // 0: all
   Index tensor = 1;
+  Index sequence_ranks = 1;
+  Index sequence_chunks = 0;  // 0: the checkpoint's, or sequence_ranks
   std::optional<Dtype> precision{};
   bool is_partitioned = false;
   bool is_average = false;  // of the weights

@@ -46,15 +46,20 @@ void add(const ChoiceScore& choice, Json& result) {
   result["chosen_normalized"] = choice.means;
 }
 
+std::string sharing(const EvaluatedModel& model) {
+  if (model.sequence_ranks == 1) return "";
+  return fmt::format(", {} data ranks share each sequence", model.sequence_ranks);
+}
+
 }  // namespace
 
 std::string heading(const EvaluatedModel& model) {
   return fmt::format(
       "model       {}\n            {} parameters, {}\n"
-      "grid        {} data x {} tensor ranks, batches of {}\n"
+      "grid        {} data x {} tensor ranks, batches of {}{}\n"
       "memory      rank 0 takes {}\n",
       printable(model.path), model.parameters, name_of(model.precision), model.data_ranks,
-      model.tensor_ranks, model.batch, engine::memory_text(model.memory));
+      model.tensor_ranks, model.batch, sharing(model), engine::memory_text(model.memory));
 }
 
 std::string table(const FileScore& score, const EvaluatedModel& model) {
@@ -97,6 +102,7 @@ std::string json(const EvaluatedModel& model, const std::vector<FileScore>& scor
                  {"precision", name_of(model.precision)},
                  {"data_ranks", model.data_ranks},
                  {"tensor_ranks", model.tensor_ranks},
+                 {"sequence_ranks", model.sequence_ranks},
                  {"batch", model.batch},
                  {"planned_bytes", memory},
                  {"results", results}};

@@ -25,6 +25,7 @@ struct EvaluatedModel {
   Index parameters = 0;
   Dtype precision{};
   Index data_ranks = 1, tensor_ranks = 1;
+  Index sequence_ranks = 1;  // data ranks that share each sequence
   Index batch = 1;
   memory::Bytes memory{};       // planned, of the first rank
   std::string no_byte_lengths;  // why bits per byte are unknown; empty: they are known

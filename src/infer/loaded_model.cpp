@@ -20,6 +20,10 @@ deck::Config config_for(const Source& source, const ForwardShape& shape) {
   return config;
 }
 
+Index own_rows(const ForwardShape& shape, const model::SequenceRank& part) {
+  return shape.batch * shape.sequence / part.size;
+}
+
 /// All buffers of a rank. Constructed on measuring arenas, they give the plan.
 template <class T>
 struct ForwardBuffers {
@@ -35,15 +39,15 @@ struct ForwardBuffers {
   Token *inputs, *targets;  // [rows]
   Staging host;
 
-  ForwardBuffers(memory::Arenas& arenas, const ForwardBlueprint& blueprint,
-                 const ForwardShape& shape, deck::AttentionKind attention,
-                 engine::Machinery& machinery)
+  ForwardBuffers(memory::Arenas& arenas, const deck::Config& config,
+                 const ForwardBlueprint& blueprint, const ForwardShape& shape,
+                 const model::SequenceRank& part, engine::Machinery& machinery)
       : parameters(arenas, blueprint, machinery.grid.data().rank()),
         model(blueprint.definition->make<T>(
-            arenas, resources(arenas, blueprint, shape, attention, machinery))),
-        inputs(arenas.take<Token>(memory::Category::io, shape.batch * shape.sequence)),
-        targets(arenas.take<Token>(memory::Category::io, shape.batch * shape.sequence)),
-        host(staging(arenas, shape.batch * shape.sequence)) {}
+            arenas, resources(arenas, config, blueprint, shape, part, machinery))),
+        inputs(arenas.take<Token>(memory::Category::io, own_rows(shape, part))),
+        targets(arenas.take<Token>(memory::Category::io, own_rows(shape, part))),
+        host(staging(arenas, own_rows(shape, part))) {}
 
  private:
   Staging staging(memory::Arenas& arenas, Index rows) const {
@@ -53,15 +57,21 @@ struct ForwardBuffers {
             arenas.take<float>(category, rows)};
   }
 
-  static model::Resources resources(const memory::Arenas& arenas, const ForwardBlueprint& blueprint,
-                                    const ForwardShape& shape, deck::AttentionKind attention,
-                                    engine::Machinery& machinery) {
+  static model::Resources resources(const memory::Arenas& arenas, const deck::Config& config,
+                                    const ForwardBlueprint& blueprint, const ForwardShape& shape,
+                                    const model::SequenceRank& part, engine::Machinery& machinery) {
     model::Resources means;
-    means.batch = {shape.batch, machinery.threads, model::Passes::forward, attention};
+    means.batch = {.batch = shape.batch,
+                   .threads = machinery.threads,
+                   .passes = model::Passes::forward,
+                   .attention = config.run.attention,
+                   .tile_rows = config.train.tile_rows};
     means.link.rank = blueprint.tensor;
+    means.sequence.rank = part;
     if (!arenas.measuring()) {
       means.gemm = machinery.gemm.get();
       means.link.comm = machinery.tensor.get();
+      means.sequence.comm = machinery.sequence.get();
     }
     return means;
   }
@@ -73,21 +83,24 @@ class LoadedModel : public ForwardModel {
   LoadedModel(const Source& source, const ForwardShape& shape, engine::Machinery& machinery,
               Index node_ranks)
       : shape_(shape),
+        part_{machinery.grid.sequence().rank(), machinery.grid.sequence().size(),
+              source.config.train.sequence_chunks},
         machinery_(machinery),
         blueprint_(config_for(source, shape), machinery.grid.data().size(),
                    engine::tensor_rank(machinery.grid)),
         measured_(memory::measured([&](memory::Arenas& arenas) {
-          ForwardBuffers<T>(arenas, blueprint_, shape, source.config.run.attention, machinery);
+          ForwardBuffers<T>(arenas, source.config, blueprint_, shape, part_, machinery);
         })),
         shared_(allocated(node_ranks)),
         arenas_(measured_, machinery.ledger, shared_.get()),
-        buffers_(arenas_, blueprint_, shape, source.config.run.attention, machinery) {}
+        buffers_(arenas_, source.config, blueprint_, shape, part_, machinery) {}
 
   void read(const Source& source) {
     buffers_.parameters.load(buffers_.model->exec(), source.values, machinery_);
   }
 
   const ForwardShape& shape() const override { return shape_; }
+  const model::SequenceRank& part() const override { return part_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }
   Index parameters() const override { return param::elements_of(blueprint_.table); }
 
@@ -121,8 +134,8 @@ class LoadedModel : public ForwardModel {
     grid::collectively(machinery_.grid.world(), [&] {
       engine::require_memory(
           measured_.bytes(), node_ranks,
-          "a smaller --batch or --sequence, --partition over more ranks, or a 16-bit "
-          "--precision");
+          "a smaller --batch or --sequence, more --sequence-ranks, --partition over more ranks, or "
+          "a 16-bit --precision");
     });
     return machinery_.share(measured_.shared_bytes(),
                             "without --partition each rank holds all parameters itself");
@@ -130,7 +143,7 @@ class LoadedModel : public ForwardModel {
 
   /// The previous batch has been read, because its losses were waited for.
   tensor::Vector<const Token> upload(std::span<const Token> from, Token* host, Token* device) {
-    KZERO_EXPECT(std::ssize(from) == shape_.batch * shape_.sequence);
+    KZERO_EXPECT(std::ssize(from) == own_rows(shape_, part_));
     std::ranges::copy(from, host);
     if (host != device)
       runtime::copy_to_device(buffers_.model->exec(), host, device, std::ssize(from));
@@ -138,6 +151,7 @@ class LoadedModel : public ForwardModel {
   }
 
   ForwardShape shape_;
+  model::SequenceRank part_;
   engine::Machinery& machinery_;
   ForwardBlueprint blueprint_;
   memory::Arenas measured_;

@@ -10,7 +10,7 @@ namespace kzero::infer {
 
 /// The shape of every batch that a loaded model computes.
 struct ForwardShape {
-  Index batch = 1;     // sequences of a data rank
+  Index batch = 1;     // sequences of a data rank; 1 if they have several chunks
   Index sequence = 1;  // tokens of each, at most the model's own
 };
 
@@ -20,11 +20,14 @@ class ForwardModel {
   virtual ~ForwardModel() = default;
 
   virtual const ForwardShape& shape() const = 0;
+  /// This rank's place among those that share each sequence, and the chunks of a sequence.
+  virtual const model::SequenceRank& part() const = 0;
   virtual const memory::Bytes& planned() const = 0;  // of this rank
   virtual Index parameters() const = 0;              // of the full model
 
-  /// Copies the loss of each target, -log p in fp32, to `losses`. All spans are [batch * sequence].
-  /// They are empty on a data rank that has no batch and only takes part in the collectives.
+  /// Copies the loss of each target, -log p in fp32, to `losses`. All spans have this rank's rows
+  /// of the batch: [batch * sequence / part().size]. They are empty on a data rank that has no
+  /// batch and only takes part in the collectives of the data group.
   virtual void token_losses(std::span<const Token> inputs, std::span<const Token> targets,
                             std::span<float> losses) = 0;
 };

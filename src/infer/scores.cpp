@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "data/batch_source.hpp"
+#include "data/sampler.hpp"
 
 namespace kzero::infer {
 
@@ -52,7 +53,7 @@ Index first_least(std::span<const double> values) {
   return std::ranges::min_element(values) - values.begin();
 }
 
-/// Adds up each batch's sum of losses and number of bytes.
+/// Adds up each chunk's sum of losses and number of bytes.
 TextScore text_score(std::span<const double> numbers, Index tokens, bool has_bytes) {
   double sum = 0, bytes = 0;
   for (std::size_t i = 0; i < numbers.size(); i += 2) {
@@ -65,46 +66,107 @@ TextScore text_score(std::span<const double> numbers, Index tokens, bool has_byt
   return result;
 }
 
+/// The sequence ranks are those of grid::ProcessGrid.
+data::BatchPlan batch_plan(const ForwardModel& model, const grid::Group& data, const Rows& rows) {
+  const Index batch = model.shape().batch;
+  return {.global_batch = round_up(rows.count, batch),
+          .ranks = data.size(),
+          .micro_batch = batch,
+          .nodes = std::max<Index>(1, data.shape().nodes),
+          .sequence = model.part().size,
+          .chunks = model.part().chunks};
+}
+
+/// Reads a batch that begins with row `first`. Rows that do not exist have token 0.
+void read_batch(const Rows& rows, Index first, const ForwardShape& shape, std::span<Token> inputs,
+                std::span<Token> targets) {
+  const auto length = static_cast<std::size_t>(shape.sequence);
+  std::ranges::fill(inputs, 0);
+  std::ranges::fill(targets, 0);
+  for (Index i = 0; i < std::min(shape.batch, rows.count - first); ++i) {
+    const auto at = static_cast<std::size_t>(i) * length;
+    rows.read(first + i, inputs.subspan(at, length), targets.subspan(at, length));
+  }
+}
+
+/// Returns the `width` numbers of each chunk in the order of the batches. `all` has those of each
+/// rank's rounds, rank after rank.
+std::vector<double> in_order(const data::BatchPlan& plan, Index width,
+                             const std::vector<double>& all) {
+  const Index count = plan.own_chunks() * width;
+  std::vector<double> ordered;
+  ordered.reserve(static_cast<std::size_t>(plan.parts() * count));
+  for (Index part = 0; part < plan.parts(); ++part) {
+    const data::Turn turn = plan.turn(part);
+    const auto from = all.begin() + (turn.rank * plan.rounds() + turn.round) * count;
+    ordered.insert(ordered.end(), from, from + count);
+  }
+  return ordered;
+}
+
+/// Returns the sum of the losses of each ending's tokens.
+std::vector<double> ending_sums(ForwardModel& model, const grid::Group& data,
+                                const std::vector<EndingRow>& endings,
+                                const BeforeRound& before_round) {
+  const Index batch = model.shape().batch, length = model.shape().sequence;
+  const Rows rows{std::ssize(endings),
+                  [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
+                    fill_row(endings[row], inputs, targets);
+                  }};
+  const auto fold = [&](const ScoredChunk& chunk, std::span<double> numbers) {
+    const Index count = std::min(batch, rows.count - chunk.first);
+    for (Index i = 0; i < count; ++i) {
+      const EndingRow& row = endings[chunk.first + i];
+      // The target at position p is token p + 1 of the row.
+      const Index begin = i * length + std::ssize(row.example->context) - 1;
+      const std::size_t from = chunk.place_of(begin);
+      const std::size_t to = chunk.place_of(begin + std::ssize(*row.ending));
+      numbers[i] = sum_of(chunk.losses.subspan(from, to - from));
+    }
+  };
+  const std::vector<double> numbers = score(model, data, rows, batch, fold, before_round);
+  const Index chunks = model.part().chunks;
+  std::vector<double> sums(endings.size());
+  for (Index i = 0; i < std::ssize(numbers); ++i) {
+    const Index row = i / (chunks * batch) * batch + i % batch;
+    if (row < rows.count) sums[row] += numbers[i];
+  }
+  return sums;
+}
+
 }  // namespace
 
 std::vector<double> score(ForwardModel& model, const grid::Group& data, const Rows& rows,
                           Index width, const Fold& fold, const BeforeRound& before_round) {
   const ForwardShape& shape = model.shape();
-  const Index batches = ceil_div(rows.count, shape.batch), ranks = data.size();
-  const Index rounds = ceil_div(batches, ranks);
+  const data::BatchPlan plan = batch_plan(model, data, rows);
   const auto elements = static_cast<std::size_t>(shape.batch * shape.sequence);
-  const auto length = static_cast<std::size_t>(shape.sequence);
+  const std::size_t own = elements / static_cast<std::size_t>(plan.sequence);
+  const std::size_t chunk = elements / static_cast<std::size_t>(plan.chunks);
+  const std::size_t begin = static_cast<std::size_t>(model.part().rank) * own;
   std::vector<Token> inputs(elements), targets(elements);
-  std::vector<float> losses(elements);
-  std::vector<double> mine(static_cast<std::size_t>(rounds * width));
-  for (Index round = 0; round < rounds; ++round) {
+  const std::span own_inputs = std::span<const Token>(inputs).subspan(begin, own);
+  const std::span own_targets = std::span<const Token>(targets).subspan(begin, own);
+  std::vector<float> losses(own);
+  std::vector<double> mine(static_cast<std::size_t>(plan.rounds() * plan.own_chunks() * width));
+  std::span<double> next(mine);
+  for (Index round = 0; round < plan.rounds(); ++round) {
     before_round();
-    const Index batch = round * ranks + data.rank();
-    if (batch >= batches) {
+    if (!plan.has(data.rank(), round)) {
       model.token_losses({}, {}, {});
       continue;
     }
-    std::ranges::fill(inputs, 0);
-    std::ranges::fill(targets, 0);
-    const Index first = batch * shape.batch;
-    for (Index i = 0; i < std::min(shape.batch, rows.count - first); ++i) {
-      const auto at = static_cast<std::size_t>(i) * length;
-      rows.read(first + i, std::span(inputs).subspan(at, length),
-                std::span(targets).subspan(at, length));
+    const Index first = plan.first_sample(0, data.rank(), round);
+    read_batch(rows, first, shape, inputs, targets);
+    model.token_losses(own_inputs, own_targets, losses);
+    for (std::size_t at = 0; at < own; at += chunk) {
+      fold({first, static_cast<Index>(begin + at), own_targets.subspan(at, chunk),
+            std::span<const float>(losses).subspan(at, chunk)},
+           next.first(static_cast<std::size_t>(width)));
+      next = next.subspan(static_cast<std::size_t>(width));
     }
-    model.token_losses(inputs, targets, losses);
-    fold(first, targets, losses,
-         std::span(mine).subspan(static_cast<std::size_t>(round * width),
-                                 static_cast<std::size_t>(width)));
   }
-  const std::vector<double> all = data.all_gather(mine);
-  std::vector<double> ordered;
-  ordered.reserve(static_cast<std::size_t>(batches * width));
-  for (Index batch = 0; batch < batches; ++batch) {
-    const Index at = (batch % ranks * rounds + batch / ranks) * width;
-    ordered.insert(ordered.end(), all.begin() + at, all.begin() + at + width);
-  }
-  return ordered;
+  return in_order(plan, width, data.all_gather(mine));
 }
 
 double TextScore::perplexity() const { return std::exp(loss); }
@@ -117,7 +179,7 @@ std::optional<double> TextScore::bits_per_byte() const {
 TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenReader& text,
                      Index most, std::span<const Index> byte_lengths,
                      const BeforeRound& before_round) {
-  const Index length = model.shape().sequence, batch = model.shape().batch;
+  const Index length = model.shape().sequence;
   const Index all = std::max<Index>(0, text.size - 1);
   const Index tokens = most > 0 ? std::min(most, all) : all;
   Rows rows;
@@ -127,13 +189,12 @@ TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenRe
     text.read(begin, count, inputs.data());
     text.read(begin + 1, count, targets.data());
   };
-  const auto fold = [&](Index first, std::span<const Token> targets, std::span<const float> losses,
-                        std::span<double> numbers) {
-    const auto count = static_cast<std::size_t>(std::min(batch * length, tokens - first * length));
-    numbers[0] = sum_of(losses.first(count));
+  const auto fold = [&](const ScoredChunk& chunk, std::span<double> numbers) {
+    const std::size_t count = chunk.place_of(tokens - chunk.first * length);
+    numbers[0] = sum_of(chunk.losses.first(count));
     if (byte_lengths.empty()) return;
     Index bytes = 0;
-    for (const Token token : targets.first(count)) bytes += byte_lengths[token];
+    for (const Token token : chunk.targets.first(count)) bytes += byte_lengths[token];
     numbers[1] = static_cast<double>(bytes);
   };
   return text_score(score(model, data, rows, 2, fold, before_round), tokens, !byte_lengths.empty());
@@ -142,20 +203,18 @@ TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenRe
 TextScore score_documents(ForwardModel& model, const grid::Group& data,
                           const data::DocumentFiles& documents, std::span<const Index> byte_lengths,
                           const BeforeRound& before_round) {
-  const auto length = static_cast<std::size_t>(model.shape().sequence);
-  const Index batch = model.shape().batch;
+  const Index length = model.shape().sequence;
   const Rows rows{documents.documents(),
                   [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
                     std::ranges::fill(targets, no_target);
                     documents.read(row, inputs.data(), targets.data());
                   }};
-  const auto fold = [&](Index first, std::span<const Token> targets, std::span<const float> losses,
-                        std::span<double> numbers) {
-    const auto there = static_cast<std::size_t>(std::min(batch, rows.count - first)) * length;
+  const auto fold = [&](const ScoredChunk& chunk, std::span<double> numbers) {
+    const std::size_t there = chunk.place_of((rows.count - chunk.first) * length);
     for (std::size_t i = 0; i < there; ++i) {
-      if (targets[i] == no_target) continue;
-      numbers[0] += static_cast<double>(losses[i]);
-      if (!byte_lengths.empty()) numbers[1] += static_cast<double>(byte_lengths[targets[i]]);
+      if (chunk.targets[i] == no_target) continue;
+      numbers[0] += static_cast<double>(chunk.losses[i]);
+      if (!byte_lengths.empty()) numbers[1] += static_cast<double>(byte_lengths[chunk.targets[i]]);
     }
   };
   return text_score(score(model, data, rows, 2, fold, before_round), documents.target_count(),
@@ -173,24 +232,7 @@ double ChoiceScore::accuracy_normalized() const {
 ChoiceScore score_choices(ForwardModel& model, const grid::Group& data,
                           const std::vector<data::ChoiceExample>& examples,
                           const BeforeRound& before_round) {
-  const Index batch = model.shape().batch;
-  const auto length = static_cast<std::size_t>(model.shape().sequence);
-  const std::vector<EndingRow> endings = rows_of(examples);
-  const Rows rows{std::ssize(endings),
-                  [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
-                    fill_row(endings[row], inputs, targets);
-                  }};
-  const auto fold = [&](Index first, std::span<const Token>, std::span<const float> losses,
-                        std::span<double> numbers) {
-    const Index count = std::min(batch, rows.count - first);
-    for (Index i = 0; i < count; ++i) {
-      const EndingRow& row = endings[first + i];
-      // The target at position p is token p + 1 of the row.
-      const std::size_t begin = static_cast<std::size_t>(i) * length + row.example->context.size();
-      numbers[i] = sum_of(losses.subspan(begin - 1, row.ending->size()));
-    }
-  };
-  const std::vector<double> sums = score(model, data, rows, batch, fold, before_round);
+  const std::vector<double> sums = ending_sums(model, data, rows_of(examples), before_round);
   ChoiceScore result;
   auto at = sums.begin();
   for (const data::ChoiceExample& example : examples) {

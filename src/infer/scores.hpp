@@ -1,7 +1,9 @@
-// Losses of rows of tokens, divided over the data ranks of a launch. The batches and the order in
-// which sums are added depend only on the rows, so every number of data ranks gives the same bits.
+// Losses of rows of tokens, divided over the data ranks of a launch, several of which may share
+// each row. The batches, their chunks and the order in which sums are added depend only on the rows
+// and train.sequence_chunks, so every number of data ranks gives the same bits.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <span>
@@ -20,16 +22,29 @@ struct Rows {
   std::function<void(Index row, std::span<Token> inputs, std::span<Token> targets)> read;
 };
 
-/// Computes numbers from the losses of a batch, [batch * sequence], which begins with row `first`.
-/// Rows at the end of the last batch may not exist.
-using Fold = std::function<void(Index first, std::span<const Token> targets,
-                                std::span<const float> losses, std::span<double> numbers)>;
+/// A chunk of a batch: all of its rows, or with several chunks a part of its only row. Rows at the
+/// end of the last batch may not exist.
+struct ScoredChunk {
+  Index first = 0;  // row of the batch
+  Index begin = 0;  // of the chunk among the batch's elements [batch * sequence]
+  std::span<const Token> targets;
+  std::span<const float> losses;
+
+  /// The place in the chunk of an element of the batch, or of the end that is closer to it.
+  std::size_t place_of(Index element) const {
+    return static_cast<std::size_t>(
+        std::clamp<Index>(element - begin, 0, static_cast<Index>(losses.size())));
+  }
+};
+
+/// Computes numbers from the losses of a chunk. The numbers are 0 before.
+using Fold = std::function<void(const ScoredChunk& chunk, std::span<double> numbers)>;
 
 /// Called by every rank before each round of batches; may be collective over all of them. An
 /// exception ends the scoring, so it must be thrown on every rank or on none.
 using BeforeRound = std::function<void()>;
 
-/// Returns the `width` numbers of each batch, in the order of the batches, on every rank.
+/// Returns the `width` numbers of each chunk of each batch, in their order, on every rank.
 /// Collective over all ranks of the grid.
 std::vector<double> score(ForwardModel& model, const grid::Group& data, const Rows& rows,
                           Index width, const Fold& fold, const BeforeRound& before_round);

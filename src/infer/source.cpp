@@ -50,8 +50,15 @@ Kind agreed_kind(const grid::Group& world, const std::string& path) {
   return static_cast<Kind>(world.max(static_cast<Index>(mine)));
 }
 
-/// Keeps the model, the precision, the micro-batch and the data, turns off everything that only
-/// training needs, and divides the model among the ranks of this launch.
+std::string option_names(const SourceOptions& options) {
+  if (options.sequence == 1 && options.chunks == 0) return "(--tensor sets grid.tensor)";
+  return "(--tensor sets grid.tensor, --sequence-ranks sets grid.sequence, --sequence-chunks sets "
+         "train.sequence_chunks)";
+}
+
+/// Keeps the model, the precision, the micro-batch, the chunks and tiles of its sequences and the
+/// data. Turns off everything that only training needs, and divides the model among the ranks of
+/// this launch.
 deck::Config adapted(const deck::Config& from, const SourceOptions& options, Index ranks) {
   deck::Config config;
   config.model = from.model;
@@ -59,15 +66,20 @@ deck::Config adapted(const deck::Config& from, const SourceOptions& options, Ind
   config.model.initial.clear();
   config.model.sequence_parallel = false;
   config.grid.tensor = options.tensor;
+  config.grid.sequence = options.sequence;
   config.zero.stage = options.is_partitioned ? 3 : 0;
   config.train.precision = options.precision.value_or(from.train.precision);
-  config.train.micro_batch = from.train.micro_batch;
+  config.train.sequence_chunks =
+      options.chunks > 0 ? options.chunks : std::max(from.train.sequence_chunks, options.sequence);
+  // A tensor group divides the rows of a tile. Another one rounds differently anyway.
+  config.train.tile_rows = round_up(from.train.tile_rows, options.tensor);
+  config.train.micro_batch = config.train.sequence_chunks > 1 ? 1 : from.train.micro_batch;
   config.train.global_batch = std::max<Index>(1, config.train.micro_batch) * ranks;
   config.data.format = deck::DataFormat::llmc;  // has no requirement on the vocabulary
   try {
     deck::resolve(config, {ranks, deck::Purpose::plan});
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}\n(--tensor sets grid.tensor)", error.what()));
+    throw Error(error.code(), fmt::format("{}\n{}", error.what(), option_names(options)));
   }
   config.data = from.data;
   return config;

@@ -25,6 +25,8 @@ struct SourceOptions {
   std::optional<Dtype> precision{};  // none: the checkpoint's; fp32 for Hugging Face weights
   bool is_partitioned = false;       // a data rank keeps only its shard of the parameters
   bool is_average = false;           // a checkpoint's moving average of the weights
+  Index sequence = 1;                // grid.sequence
+  Index chunks = 0;  // train.sequence_chunks; 0: the checkpoint's, but at least `sequence`
 };
 
 struct Source {
@@ -32,7 +34,7 @@ struct Source {
   bool is_checkpoint = false;
   /// The model and, for a checkpoint, the deck that it was trained with, resolved for this launch.
   /// model.sequence is the length that it was trained for. Gradients, checkpoints and offload are
-  /// off.
+  /// off. train.micro_batch is 1 if sequences have several chunks.
   deck::Config config;
   Values values;
   std::vector<std::string> notes{};  // for people: what was skipped or not compared

@@ -12,6 +12,7 @@ import unittest
 from pathlib import Path
 
 from launch import FOR_DEVICES, PATIENCE, LaunchTest, ranks_of
+from test_data import documents
 
 LENGTH = 11  # of the deck's model
 
@@ -41,7 +42,29 @@ def made_choices(count, longest=6):
     return [(random.randrange(4), some(1, 5), [some(1, longest) for _ in range(4)]) for _ in range(count)]
 
 
-class Trained(LaunchTest):
+class Scored(LaunchTest):
+    def evaluate(self, *arguments, ranks=1):
+        result = self.expect(self.run_kzero("evaluate", *arguments, "--json", ranks=ranks), 0)
+        self.assertEqual(result.stderr, "")
+        return json.loads(result.stdout)
+
+    def results(self, *arguments, ranks=1):
+        """The scores without the times."""
+        return [
+            {key: value for key, value in result.items() if key != "seconds"}
+            for result in self.evaluate(*arguments, ranks=ranks)["results"]
+        ]
+
+    def expect_validation_loss(self, scored):
+        validated = self.metrics("validation")[-1]
+        self.assertEqual(scored["tokens"], validated["tokens"])
+        if FOR_DEVICES:  # their sums have another order
+            self.assertAlmostEqual(scored["loss"], validated["loss"], places=6)
+        else:
+            self.assertEqual(scored["loss"], validated["loss"])
+
+
+class Trained(Scored):
     def setUp(self):
         super().setUp()
         (self.folder / "val").write_bytes(b"".join(b"%d beers of bottle, " % i for i in range(20))[: 3 * 4 * LENGTH + 1])
@@ -58,18 +81,6 @@ class Trained(LaunchTest):
 
     OVERRIDES = ()
 
-    def evaluate(self, *arguments, ranks=1):
-        result = self.expect(self.run_kzero("evaluate", *arguments, "--json", ranks=ranks), 0)
-        self.assertEqual(result.stderr, "")
-        return json.loads(result.stdout)
-
-    def results(self, *arguments, ranks=1):
-        """The scores without the times."""
-        return [
-            {key: value for key, value in result.items() if key != "seconds"}
-            for result in self.evaluate(*arguments, ranks=ranks)["results"]
-        ]
-
 
 class Texts(Trained):
     def test_the_bits_depend_neither_on_ranks_nor_on_partition(self):
@@ -81,13 +92,8 @@ class Texts(Trained):
                 self.assertEqual(self.results("saved", *files, *options, ranks=ranks), one)
 
     def test_it_is_the_validation_loss_of_the_training(self):
-        validated = self.metrics("validation")[-1]
         (scored,) = self.results("saved", "val", ranks=2)
-        self.assertEqual(scored["tokens"], validated["tokens"])
-        if FOR_DEVICES:  # their sums have another order
-            self.assertAlmostEqual(scored["loss"], validated["loss"], places=6)
-        else:
-            self.assertEqual(scored["loss"], validated["loss"])
+        self.expect_validation_loss(scored)
         self.assertEqual(scored["perplexity"], math.exp(scored["loss"]))
         self.assertAlmostEqual(scored["bits_per_byte"], scored["loss"] / math.log(2), places=12)
         self.assertEqual((scored["bytes"], scored["kind"], scored["format"]), (scored["tokens"], "text", "bytes"))
@@ -163,6 +169,83 @@ class Texts(Trained):
         result = self.expect(self.run_kzero("evaluate", "saved", "val", "--json", ranks=2), 0)
         self.assertIn("passed over", result.stderr)
         self.assertTrue(json.loads(result.stdout)["model"].endswith("step_00000007"))
+
+
+class Shared(Scored):
+    """Sequences that ranks share, in the chunks and tiles of the training."""
+
+    LENGTH = 16
+    MODEL = ()
+    PRECISION = "fp32"
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "val").write_bytes(b"".join(b"%d beers of bottle, " % i for i in range(20))[: 12 * self.LENGTH + 1])
+        self.expect(
+            self.train(
+                *self.MODEL,
+                "model.heads=4",
+                f"model.sequence={self.LENGTH}",
+                "train.sequence_chunks=4",
+                "train.tile_rows=2",
+                f"train.precision={self.PRECISION}",
+                "data.validation_files=val",
+                "train.validate_every=6",
+                "train.validation_batches=3",
+            ),
+            0,
+        )
+
+    def expect_the_same_bits_for_all_numbers_of_ranks(self):
+        write_choices(self.folder / "choices.bin", made_choices(5))
+        (self.folder / "short").write_bytes((self.folder / "val").read_bytes()[: self.LENGTH + 6])
+        (self.folder / "chat.docs").write_bytes(documents(5))
+        files = ("val", "short", "choices.bin", "chat.docs")
+        one, of_tensor = self.results("saved", *files), self.results("saved", *files, "--tensor", "2", ranks=2)
+        self.expect_validation_loss(one[0])
+        for ranks, shared, expected, options in (
+            (2, 2, one, ()),
+            (4, 2, one, ()),
+            (4, 4, one, ("--partition",)),
+            (4, 2, of_tensor, ("--tensor", "2", "--partition")),
+        ):
+            with self.subTest(f"{shared} of {ranks} ranks {options}"):
+                self.assertEqual(self.results("saved", *files, "--sequence-ranks", shared, *options, ranks=ranks), expected)
+
+
+class SharedSequences(Shared):
+    def test_the_bits_do_not_depend_on_how_many_ranks_share_a_sequence(self):
+        self.expect_the_same_bits_for_all_numbers_of_ranks()
+
+    def test_the_number_of_chunks_can_be_another(self):
+        (one,) = self.results("saved", "val", "--sequence-chunks", "2")
+        shared = self.evaluate("saved", "val", "--sequence-ranks", "2", "--sequence-chunks", "2", ranks=2)
+        self.assertEqual((shared["data_ranks"], shared["sequence_ranks"]), (2, 2))
+        self.assertEqual(shared["results"][0]["loss"], one["loss"])
+        self.expect(self.run_kzero("convert", "saved", "hf"), 0)
+        (exported,) = self.results("hf", "val", "--format", "bytes", "--sequence-ranks", "2", ranks=2)
+        self.assertAlmostEqual(exported["loss"], one["loss"], places=5)  # without tiles
+
+    def test_what_cannot_be_shared_is_refused(self):
+        for text, options in (
+            ("grid.sequence must divide the 2 data-parallel ranks", ("--sequence-ranks", "4")),
+            (
+                "train.sequence_chunks must be a multiple of grid.sequence = 2",
+                ("--sequence-ranks", "2", "--sequence-chunks", "1"),
+            ),
+            ("--batch must be 1 with sequences of 4 chunks, found 2", ("--sequence-ranks", "2", "--batch", "2")),
+            ("val: sequences of 10 tokens cannot have 4 chunks of equal length", ("--sequence", "10")),
+        ):
+            with self.subTest(text):
+                self.expect(self.run_kzero("evaluate", "saved", "val", *options, ranks=2), 2, text)
+
+
+class SharedLlama(Shared):
+    MODEL = ("model.family=llama", "model.kv_heads=2", "model.head_dim=4", "model.qk_norm=true")
+    PRECISION = "bf16"
+
+    def test_the_bits_do_not_depend_on_how_many_ranks_share_a_sequence(self):
+        self.expect_the_same_bits_for_all_numbers_of_ranks()
 
 
 class Choices(Trained):
