@@ -89,18 +89,13 @@ class SequenceRules : ViolationList {
                             key, value, chunks, ranks));
     };
     const bool splits_rows = config_.model.sequence_parallel && config_.grid.tensor > 1;
-    const auto refuse_tiles = [&](bool is_broken, const std::string& key,
-                                  const std::string& value) {
-      const Index rows = config_.train.tile_rows;
-      refuse_if(rows > 0 && is_broken, {"train.tile_rows", key},
-                fmt::format("train.tile_rows must be 0 with {} = {}, found {}", key, value, rows));
-    };
-    refuse_tiles(trains_adapters(config_.lora), "lora.rank", fmt::format("{}", config_.lora.rank));
-    refuse_tiles(splits_rows, "model.sequence_parallel", "true");
-    refuse_if(config_.train.tile_rows % config_.grid.tensor != 0,
-              {"train.tile_rows", "grid.tensor"},
+    const Index tile_rows = config_.train.tile_rows;
+    refuse_if(tile_rows > 0 && splits_rows, {"train.tile_rows", "model.sequence_parallel"},
+              fmt::format("train.tile_rows must be 0 with model.sequence_parallel = true, found {}",
+                          tile_rows));
+    refuse_if(tile_rows % config_.grid.tensor != 0, {"train.tile_rows", "grid.tensor"},
               fmt::format("train.tile_rows must be a multiple of grid.tensor = {}, found {}",
-                          config_.grid.tensor, config_.train.tile_rows));
+                          config_.grid.tensor, tile_rows));
     needs_one(config_.zero.accumulate == Accumulate::local, "zero.accumulate", "\"local\"");
     needs_one(config_.zero.reduction == ReductionOrder::library, "zero.reduction", "\"library\"");
     needs_one(config_.recompute.partition && config_.grid.tensor > 1, "recompute.partition",

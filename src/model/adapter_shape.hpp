@@ -54,6 +54,11 @@ struct Adapters {
     return false;
   }
 
+  /// The elements of the block's unit of adapters.
+  Index elements() const {
+    return layers.empty() ? 0 : layers.back().begin + rank * (layers.back().in + layers.back().out);
+  }
+
   /// Returns the first GEMM in forward order that has an adapter.
   Site first() const { return layers.front().layer.site; }
 };

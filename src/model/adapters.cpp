@@ -1,6 +1,7 @@
 #include "model/adapters.hpp"
 
 #include "kernels/scale.hpp"
+#include "model/linear.hpp"
 
 namespace kzero::model {
 
@@ -21,15 +22,15 @@ struct Adapter {
         b(a.data() + all.rank * shape.in, shape.out, all.rank) {}
 };
 
-/// Runs C (=|+=) op(A) op(B) [m,n] over k, with C's rows c_stride apart.
-template <class T>
+/// Runs C (=|+=) op(A) op(B) [m,n] over k, with C's rows c_stride apart. C is T or float.
+template <class T, class Out>
 void multiply(const Context<T>& c, Index m, Index n, Index k, const Operand& a, const Operand& b,
-              T* to, Index stride, Accumulate accumulate) {
+              Out* to, Index stride, Accumulate accumulate) {
   tensor::GemmProblem p;
   p.m = m, p.n = n, p.k = k;
   p.a = a, p.b = b;
   p.c = to, p.c_stride = stride;
-  p.in = p.out = dtype_of<T>;
+  p.in = dtype_of<T>, p.out = dtype_of<Out>;
   p.accumulate = accumulate;
   c.gemm->run(*c.exec, p);
 }
@@ -68,6 +69,10 @@ void sum_over_group(const Context<T>& c, Index copies, Accumulate accumulate, Ma
   }
 }
 
+/// The tensor ranks over whose products the gradients of A and of B are sums: see sum_over_group.
+Index copies_of_a(const AdapterShape& shape) { return shape.is_row_parallel() ? 1 : 0; }
+Index copies_of_b(const AdapterShape& shape) { return shape.is_row_parallel() ? 0 : shape.copies; }
+
 template <class T>
 void adapter_backward(const Context<T>& c, const AdapterShape& shape, const AdapterGradients<T>& g,
                       Matrix<T> dx) {
@@ -76,23 +81,25 @@ void adapter_backward(const Context<T>& c, const AdapterShape& shape, const Adap
   const Adapter<T> d(c.shape.adapters, shape, g.gradients);
   const Index stride = g.dy.extent(1);
   const T* dy = g.dy.data() + shape.column;
-  const bool is_row_parallel = shape.is_row_parallel();
+  const auto add = [&](Index copies, const Operand& a, const Operand& b, Matrix<T> gradient) {
+    const Index rows = gradient.extent(0), columns = gradient.extent(1);
+    const auto multiply_into = [&](auto* to, Accumulate accumulate) {
+      multiply<T>(c, rows, columns, n, a, b, to, columns, accumulate);
+    };
+    if (g.sums != nullptr) {
+      multiply_into(g.sums + (gradient.data() - g.gradients), g.accumulate);
+    } else {
+      sum_over_group<T>(c, copies, g.accumulate, gradient, multiply_into);
+    }
+  };
 
   compress<T>(c, g.x, p.a, c.adapter_hidden);
-  sum_over_group<T>(c, is_row_parallel ? 0 : shape.copies, g.accumulate, d.b,
-                    [&](T* to, Accumulate accumulate) {
-                      multiply<T>(c, shape.out, rank, n, {dy, stride, Transpose::yes},
-                                  operand(c.adapter_hidden), to, rank, accumulate);
-                    });
+  add(copies_of_b(shape), {dy, stride, Transpose::yes}, operand(c.adapter_hidden), d.b);
   const Matrix<T>& dh = c.adapter_grad;
   multiply<T>(c, n, rank, shape.out, {dy, stride, Transpose::no}, operand(p.b), dh.data(), rank,
               Accumulate::no);
   scale(c, dh);
-  sum_over_group<T>(c, is_row_parallel ? 1 : 0, g.accumulate, d.a,
-                    [&](T* to, Accumulate accumulate) {
-                      multiply<T>(c, rank, shape.in, n, operand(dh, Transpose::yes), operand(g.x),
-                                  to, shape.in, accumulate);
-                    });
+  add(copies_of_a(shape), operand(dh, Transpose::yes), operand(g.x), d.a);
   if (dx.size() > 0)
     multiply<T>(c, n, shape.in, rank, operand(dh), operand(p.a), dx.data(), dx.extent(1),
                 Accumulate::yes);
@@ -121,6 +128,23 @@ void adapters_backward(const Context<T>& c, Site site, const AdapterGradients<T>
 }
 
 template <class T>
+void store_adapter_sums(const Context<T>& c, Site site, const float* sums,
+                        tensor::Accumulate accumulate, T* gradients) {
+  const auto store = [&](Index copies, Matrix<T> gradient) {
+    const float* sum = sums + (gradient.data() - gradients);
+    sum_over_group<T>(c, copies, accumulate, gradient, [&](T* to, Accumulate how) {
+      store_sum<T>(c, sum, how, Vector<T>(to, gradient.size()));
+    });
+  };
+  for (const AdapterShape& shape : c.shape.adapters.layers) {
+    if (shape.layer.site != site) continue;
+    const Adapter<T> d(c.shape.adapters, shape, gradients);
+    store(copies_of_b(shape), d.b);
+    store(copies_of_a(shape), d.a);
+  }
+}
+
+template <class T>
 void adapted_row_parallel_forward(const Context<T>& c, Site site, const BlockParams<const T>& p,
                                   Matrix<const T> x, const T* addend, Matrix<T> y) {
   const Linear<const T>& layer = site == Site::projection ? p.projection : p.down;
@@ -138,12 +162,14 @@ void adapted_row_parallel_forward(const Context<T>& c, Site site, const BlockPar
   c.sum_to_stream(c.hidden_grad, layer.bias.data(), addend, y);
 }
 
-#define KZERO_INSTANTIATE(T)                                                              \
-  template void adapters_forward<T>(const Context<T>&, Site, const T*, Matrix<const T>,   \
-                                    Matrix<T>);                                           \
-  template void adapters_backward<T>(const Context<T>&, Site, const AdapterGradients<T>&, \
-                                     Matrix<T>);                                          \
-  template void adapted_row_parallel_forward<T>(                                          \
+#define KZERO_INSTANTIATE(T)                                                                     \
+  template void adapters_forward<T>(const Context<T>&, Site, const T*, Matrix<const T>,          \
+                                    Matrix<T>);                                                  \
+  template void adapters_backward<T>(const Context<T>&, Site, const AdapterGradients<T>&,        \
+                                     Matrix<T>);                                                 \
+  template void store_adapter_sums<T>(const Context<T>&, Site, const float*, tensor::Accumulate, \
+                                      T*);                                                       \
+  template void adapted_row_parallel_forward<T>(                                                 \
       const Context<T>&, Site, const BlockParams<const T>&, Matrix<const T>, const T*, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

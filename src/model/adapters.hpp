@@ -16,20 +16,28 @@ void adapters_forward(const Context<T>& c, Site site, const T* unit, Matrix<cons
 
 /// The operands of backward: the input x [N,in] of the site's GEMM, the gradient dy [N, columns] of
 /// its output, and the block's adapters and their gradients, which are overwritten or added to, as
-/// `accumulate` selects.
+/// `accumulate` selects. With `sums`, this rank's gradients go there instead, in fp32 and at the
+/// same places.
 template <class T>
 struct AdapterGradients {
   Matrix<const T> x, dy;
   const T* unit;
   T* gradients;
   tensor::Accumulate accumulate;
+  float* sums = nullptr;
 };
 
 /// Computes the gradients of the site's adapters. Adds scale * (dy B) A to the first columns of dx,
 /// unless dx is empty. Gradients of replicated parameters are summed over the tensor group, in rank
-/// order. Collective over the tensor group.
+/// order, unless they go to `sums`. Collective over the tensor group.
 template <class T>
 void adapters_backward(const Context<T>& c, Site site, const AdapterGradients<T>& g, Matrix<T> dx);
+
+/// Computes the gradients of the site's adapters in a block's unit (=|+=) from `sums` of
+/// adapters_backward, rounded once and summed over the tensor group. Collective over it.
+template <class T>
+void store_adapter_sums(const Context<T>& c, Site site, const float* sums,
+                        tensor::Accumulate accumulate, T* gradients);
 
 /// row_parallel_forward of a site that may have adapters. Collective over the tensor group.
 template <class T>

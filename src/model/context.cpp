@@ -29,8 +29,11 @@ Index adapter_gradients(const TransformerShape& s) {
   return most;
 }
 
-/// The elements of the feed-forward layers that tiles add up: see Context::tile_sums.
-Index feed_forward_elements(const TransformerShape& s) {
+/// The elements of Context::tile_sums.
+Index tile_sum_elements(const TransformerShape& s, Dtype type) {
+  const bool trains_here = s.adapters.has(Site::up) || s.adapters.has(Site::down);
+  if (s.is_frozen()) return trains_here ? s.adapters.elements() : 0;
+  if (type == Dtype::fp32) return 0;
   const Index up = s.hidden * s.hidden_columns(), down = s.own.feed_forward * s.hidden;
   return up + down + (s.biases ? s.hidden_columns() : 0);
 }
@@ -70,8 +73,8 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const auto take_of_blocks = [&] {
     const Index widest = (in_tiles ? b.tile_rows : chunk_rows) * s.hidden_columns();
     qkv_or_ffn_grad = take(T{}, std::max(rows * s.exchanged_width(), widest));
-    if (in_tiles && has_backward && dtype_of<T> != Dtype::fp32)
-      tile_sums = take(float{}, feed_forward_elements(s));
+    const Index sums = in_tiles && has_backward ? tile_sum_elements(s, dtype_of<T>) : 0;
+    if (sums > 0) tile_sums = take(float{}, sums);
     attention =
         kernels::choose_attention<T>(arenas, attention_problem(model, b), b.attention, b.threads);
   };
@@ -126,9 +129,7 @@ template <class T>
 void Context<T>::divide_into_chunks() {
   const Index number = shape.sequence_rank.own_chunks(), count = rows / number;
   const Index capacity = std::max(shape.hidden, shape.own.width);
-  const auto first_rows = [&](const Matrix<T>& x) {
-    return x.size() == 0 ? x : Matrix<T>(x.data(), static_cast<std::size_t>(count), x.extent(1));
-  };
+  const PartRows own{0, count, false};
   const Context whole = *this;
   for (Index i = 0; i < number; ++i) {
     Context& part = chunks.emplace_back(whole);
@@ -136,8 +137,8 @@ void Context<T>::divide_into_chunks() {
     part.rows = part.stream_rows = count;
     if (hidden_grad.size() > 0)
       part.hidden_grad = Matrix<T>(hidden_grad.data() + i * count * capacity, count, shape.hidden);
-    part.adapter_hidden = first_rows(adapter_hidden);
-    part.adapter_grad = first_rows(adapter_grad);
+    part.adapter_hidden = own.of(adapter_hidden);
+    part.adapter_grad = own.of(adapter_grad);
     part.losses = Vector<float>(losses.data() + i * count, count);
   }
 }
@@ -154,6 +155,9 @@ void Context<T>::divide_into_tiles(Index tile_rows) {
     if (hidden_grad.size() > 0)
       tile.hidden_grad =
           Matrix<T>(hidden_grad.data() + first * shape.hidden, tile.rows, shape.hidden);
+    const PartRows own{0, tile.rows, false};
+    tile.adapter_hidden = own.of(adapter_hidden);
+    tile.adapter_grad = own.of(adapter_grad);
   }
 }
 

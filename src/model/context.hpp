@@ -48,9 +48,9 @@ struct Context {
   Matrix<float> rotary;                    // [T, head width]: rotary_table, if positions are rotary
   Vector<float> losses;                    // [N]
 
-  // fp32 sums of the feed-forward layers' gradients over tiles, which 16-bit runs round once per
-  // chunk: of the up and down projections' weights and of the first one's bias. Null in fp32 and
-  // without tiles.
+  // fp32 sums of the feed-forward layers' gradients over tiles, which are rounded once per chunk:
+  // of the up and down projections' weights and of the first one's bias, in 16-bit runs, or of a
+  // unit of adapters. Otherwise null.
   float* tile_sums = nullptr;
 
   /// The same for each chunk, with its rows, and for each tile of a chunk. Empty if there is only

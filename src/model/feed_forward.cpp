@@ -10,8 +10,8 @@ namespace {
 
 using tensor::Accumulate;
 
-/// Where tiles add up the gradients of a chunk: in fp32 scratch, or in fp32 runs and with one tile
-/// in the gradients themselves.
+/// Where tiles add up the gradients of a chunk: in fp32 scratch, or with one tile, and in fp32 runs
+/// without adapters, in the gradients themselves.
 template <class T>
 class TileSums {
  public:
@@ -42,9 +42,20 @@ class TileSums {
     }
   }
 
-  /// Rounds the sums to the gradients.
+  /// The operands of adapters_backward for a tile.
+  AdapterGradients<T> of_adapters(Index number, const T* unit, Matrix<const T> x,
+                                  Matrix<const T> dy) const {
+    return {x, dy, unit, g_.adapters, of_tile(number), c_.tile_sums};
+  }
+
+  /// Rounds the sums to the gradients. Collective over the tensor group with adapters.
   void store() const {
     if (!is_apart()) return;
+    if (c_.shape.is_frozen()) {
+      for (const Site site : {Site::up, Site::down})
+        store_adapter_sums<T>(c_, site, c_.tile_sums, accumulate_, g_.adapters);
+      return;
+    }
     const auto flat = [](const Matrix<T>& x) { return Vector<T>(x.data(), x.size()); };
     store_sum<T>(c_, c_.tile_sums, accumulate_, flat(g_.up.weight));
     store_sum<T>(c_, down(), accumulate_, flat(g_.down.weight));
@@ -57,6 +68,7 @@ class TileSums {
 
   void add(const Context<T>& tile, Index number, Matrix<const T> x, Matrix<const T> dy,
            const Matrix<T>& weight, float* sum) const {
+    if (weight.size() == 0) return;
     if (is_apart()) {
       linear_backward_weight_sum<T>(tile, x, dy, of_tile(number), weight, sum);
     } else {
@@ -88,16 +100,15 @@ void activate_backward(const Context<T>& c, Index number, const BlockParams<cons
                        const TileSums<T>& sums, const BlockParams<T>& g) {
   const bool is_swiglu = c.shape.activation == ActivationKind::swiglu;
   const bool has_adapters = c.shape.adapters.has(Site::down);
-  const Accumulate accumulate = sums.of_tile(number);
   if (!is_swiglu && !has_adapters) {
     const bool is_fused = !sums.is_apart();
-    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, accumulate,
+    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, sums.of_tile(number),
                             is_fused ? g.up.bias : Vector<T>());
     if (!is_fused) sums.add_up_bias(c, number, dhidden);
     return;
   }
   linear_backward_input<T>(c, dout, p.down, dhidden);  // with SwiGLU, the first f of 2f columns
-  adapters_backward<T>(c, Site::down, {saved.activated, dout, p.adapters, g.adapters, accumulate},
+  adapters_backward<T>(c, Site::down, sums.of_adapters(number, p.adapters, saved.activated, dout),
                        dhidden);
   if (is_swiglu) {
     kernels::swiglu_backward<T>(*c.exec, saved.hidden, dhidden);
@@ -153,12 +164,8 @@ bool feed_forward_backward(const Context<T>& c, const BlockParams<const T>& p,
                            const BlockActivations<T>& saved, Accumulate accumulate,
                            const BlockParams<T>& g, Matrix<const T> dout, bool needs_input) {
   const Adapters& adapters = c.shape.adapters;
-  if (!needs_input && adapters.first() == Site::down) {
-    adapters_backward<T>(c, Site::down, {saved.activated, dout, p.adapters, g.adapters, accumulate},
-                         {});
-    return false;
-  }
-  const bool ends = !needs_input && adapters.first() == Site::up;
+  const bool ends_at_down = !needs_input && adapters.first() == Site::down;
+  const bool ends_at_up = !needs_input && adapters.first() == Site::up;
   const bool has_adapters = adapters.has(Site::up);
   // With dropout, tiles overwrite the rows of dout that they have read.
   if (g.down.bias.size() > 0)
@@ -168,19 +175,24 @@ bool feed_forward_backward(const Context<T>& c, const BlockParams<const T>& p,
     const BlockActivations<T> own = activations_of(saved, rows);
     if (saved.has_one_tile) fill_tile<T>(tile, p, own);
     const Matrix<const T> dtile = rows.of(dout);
+    if (ends_at_down) {
+      adapters_backward<T>(tile, Site::down,
+                           sums.of_adapters(number, p.adapters, own.activated, dtile), {});
+      return;
+    }
     const Matrix<T> dhidden = tile.qkv_or_ffn_grad_view(c.shape.hidden_columns());
     sums.add_down(tile, number, own.activated, dtile);
     activate_backward<T>(tile, number, p, own, dtile, dhidden, sums, g);
     Matrix<const T> x;
     if (!c.shape.is_frozen() || has_adapters) x = tile.all_rows(own.norm2);
     sums.add_up(tile, number, x, dhidden);
-    if (!ends) linear_backward_input<T>(tile, dhidden, p.up, tile.hidden_grad);
+    if (!ends_at_up) linear_backward_input<T>(tile, dhidden, p.up, tile.hidden_grad);
     if (has_adapters)
-      adapters_backward<T>(tile, Site::up, {x, dhidden, p.adapters, g.adapters, accumulate},
-                           ends ? Matrix<T>() : tile.hidden_grad);
+      adapters_backward<T>(tile, Site::up, sums.of_adapters(number, p.adapters, x, dhidden),
+                           ends_at_up ? Matrix<T>() : tile.hidden_grad);
   });
   sums.store();
-  return !ends;
+  return !ends_at_down && !ends_at_up;
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \

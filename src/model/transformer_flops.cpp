@@ -32,12 +32,11 @@ struct AdapterGemms {
   }
 };
 
-/// Parameters of the adapters that full recomputation multiplies again: all but those of the final
-/// GEMM.
-double forward_again(const Adapters& adapters) {
+/// Parameters of the adapters of a GEMM, which recomputation of that GEMM multiplies again.
+double forward_again(const Adapters& adapters, Site site) {
   double sum = 0;
   for (const AdapterShape& adapter : adapters.layers) {
-    if (adapter.layer.site != Site::down)
+    if (adapter.layer.site == site)
       sum += static_cast<double>(adapters.rank * (adapter.in + adapter.out));
   }
   return sum;
@@ -83,16 +82,17 @@ Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompu
   const auto layers = static_cast<double>(s.layers);
   const double again = layers - 1, in_tiles = tile_rows > 0 ? layers : again;
   const BlockGemms gemms(s);
+  const double up = in_tiles * 2 * (gemms.up + forward_again(s.adapters, Site::up));
   const double rotated = s.qk_norm ? 2 * static_cast<double>(s.width() + s.kv_width()) : 0;
   Recomputed sum;
   if (recompute.mode == Mode::full) {
     const double attention = static_cast<double>(s.sequence) * static_cast<double>(s.width());
-    sum.operations =
-        2 * (again * (gemms.all() - gemms.up - gemms.down + attention) + in_tiles * gemms.up) +
-        again * 2 * forward_again(s.adapters);
+    const double adapters =
+        forward_again(s.adapters, Site::qkv) + forward_again(s.adapters, Site::projection);
+    sum.operations = again * 2 * (gemms.qkv + gemms.projection + attention + adapters) + up;
   }
   if (recompute.mode == Mode::feed_forward) {
-    sum.operations = in_tiles * 2 * gemms.up;
+    sum.operations = up;
     sum.elements = again * (2 * d + rotated);
   }
   if (recompute.mode == Mode::layernorm_gelu)

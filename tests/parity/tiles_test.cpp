@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "parity/lora_decks.hpp"
 #include "support/checkpoints.hpp"
 #include "support/full_result.hpp"
 
@@ -54,9 +55,11 @@ TEST_P(Tiles, RecomputationDoesNotShow) {
 TEST_P(Tiles, DoNotShowAccumulationInTheModel) {
   deck::Config config = tile_deck(GetParam(), 5);
   config.zero.accumulate = deck::Accumulate::local;
-  const auto expected = result_on(config, launch_ranks());
-  config.recompute.mode = RecomputeMode::full;
-  expect_same(result_on(config, launch_ranks()), expected, "local");
+  for (deck::Config tried : {config, with_lora(config)}) {
+    const auto expected = result_on(tried, launch_ranks());
+    tried.recompute.mode = RecomputeMode::full;
+    expect_same(result_on(tried, launch_ranks()), expected, "local");
+  }
 }
 
 TEST_P(Tiles, RecomputationDoesNotShowInTensorGroups) {
@@ -72,17 +75,38 @@ TEST_P(Tiles, RecomputationDoesNotShowInTensorGroups) {
   }
 }
 
+// The targets differ in the GEMM at which the first block's backward ends.
+TEST_P(Tiles, RecomputationDoesNotShowInAdapters) {
+  for (const Index tensor : {1, 2}) {
+    if (launch_ranks() % tensor != 0) continue;
+    deck::Config config = tile_deck(GetParam(), tensor == 1 ? 5 : 6);
+    config.grid.tensor = tensor;
+    const deck::Config llama = as_llama(config, 2);
+    for (deck::Config tried : {with_lora(config), with_lora(config, {"c_fc"}), with_lora(llama),
+                               with_lora(llama, {"o_proj"}), with_lora(llama, {"down_proj"})}) {
+      const auto expected = result_on(tried, launch_ranks());
+      for (const RecomputeMode mode : {RecomputeMode::feed_forward, RecomputeMode::full}) {
+        tried.recompute.mode = mode;
+        expect_same(result_on(tried, launch_ranks()), expected,
+                    std::string(name_of(mode)) + ", tensor " + std::to_string(tensor));
+      }
+    }
+  }
+}
+
 // In chunks, tiles begin anew in each.
 TEST_P(Tiles, OfChunksDoNotShowSequenceRanks) {
   deck::Config config = as_llama(tile_deck(GetParam(), 3), 4);
   config.train.sequence_chunks = 4;
-  config.recompute.mode = RecomputeMode::full;
-  const auto expected = result_on(config, 1);
-  for (const Index ranks : {2, 4}) {
-    if (ranks > launch_ranks()) return;
-    config.grid.sequence = ranks;
-    config.recompute.mode = RecomputeMode::feed_forward;
-    expect_same(result_on(config, static_cast<int>(ranks)), expected, std::to_string(ranks));
+  for (deck::Config tried : {config, with_lora(config)}) {
+    tried.recompute.mode = RecomputeMode::full;
+    const auto expected = result_on(tried, 1);
+    for (const Index ranks : {2, 4}) {
+      if (ranks > launch_ranks()) continue;
+      tried.grid.sequence = ranks;
+      tried.recompute.mode = RecomputeMode::feed_forward;
+      expect_same(result_on(tried, static_cast<int>(ranks)), expected, std::to_string(ranks));
+    }
   }
 }
 
@@ -90,7 +114,8 @@ TEST_P(Tiles, OfChunksDoNotShowSequenceRanks) {
 TEST(Tiles, AgreeToRounding) {
   const deck::Config config = tile_deck(Dtype::fp32, 5);
   for (const double dropout : {0.0, 0.2}) {
-    for (deck::Config tried : {config, as_llama(config, 2)}) {
+    const deck::Config llama = as_llama(config, 2);
+    for (deck::Config tried : {config, llama, with_lora(config), with_lora(llama)}) {
       tried.model.dropout = dropout;
       const auto tiles = result_on(tried, 1);
       tried.train.tile_rows = 0;
