@@ -18,6 +18,28 @@ class Bytes(ClusterTest):
             f"{name}: {sent:.0f} bytes of a node and step, by the table {expected:.0f}, ratio {sent / expected:.4f}", flush=True
         )
         self.assertTrue(expected < sent < (1 + HEADERS) * expected)
+        return many
+
+    def check_sequences(self, nodes, ranks):
+        """All ranks share each sequence. Other bytes are fewer than those of the exchange."""
+        layers, width, tokens, shared = 2, 64, 2048, nodes * ranks
+        training = self.check(
+            f"sequences-{nodes}x{ranks}",
+            nodes,
+            ranks,
+            1,
+            f"grid.sequence={shared}",
+            "train.global_batch=1",
+            f"model.layers={layers}",
+            f"model.hidden={width}",
+            f"model.sequence={tokens}",
+            "train.precision=bf16",
+        )
+        (row,) = (row for row in training.records("end")[-1]["traffic"] if row["group"] == "sequence")
+        # Forward and backward, a rank sends the other ranks their parts of q, k, v and attention's result (arXiv 2309.14509).
+        elements = 2 * layers * 4 * (tokens // shared) * width * (shared - ranks) // shared
+        self.assertEqual(row["bytes_between_nodes_per_step"], 2 * elements)
+        self.assertGreater(2 * row["bytes_between_nodes_per_step"], table_bytes(training))
 
     def test_stage_2_on_4_nodes(self):
         self.check("stage2", 4, 1, 1, "zero.stage=2")
@@ -31,6 +53,12 @@ class Bytes(ClusterTest):
     # Each parameter and each sum of gradients leaves a node once a step.
     def test_parameters_that_nodes_share_with_4_micro_batches(self):
         self.check("shared", 2, 2, 4, "zero.stage=3", "zero.gradients=node", "zero.parameters=node")
+
+    def test_sequences_that_2_nodes_share(self):
+        self.check_sequences(2, 1)
+
+    def test_sequences_that_2_nodes_of_2_ranks_share(self):
+        self.check_sequences(2, 2)
 
 
 if __name__ == "__main__":
