@@ -1,14 +1,14 @@
 #include "comm/nccl_communicator.hpp"
 
-#include <nccl.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "base/error.hpp"
+#include "comm/nccl_or_rccl.hpp"
 #include "comm/shared_device.hpp"
 #include "runtime/cuda_stream.hpp"
 
@@ -44,6 +44,10 @@ void require_own_devices(const grid::Group& group) {
                 group.name(), problem);
 }
 
+#ifdef KZERO_HIP
+/// RCCL needs no setting: all lanes share a stream.
+void keep_launch_order() {}
+#else
 /// Makes operations of several communicators on one device begin in the order of the host's calls,
 /// which is the same on all ranks. In different orders they could wait for one another forever
 /// (NCCL user guide, "Using multiple NCCL communicators concurrently"). Call it before the first
@@ -59,6 +63,7 @@ void keep_launch_order() {
                 version / 10000, version / 100 % 100, version % 100);
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
 }
+#endif
 
 /// Returns an id for a new communicator, made by the root and sent to every rank. Collective over
 /// the group.
@@ -145,6 +150,23 @@ NcclCommunicator::~NcclCommunicator() {
   const Waiting waiting({"end of NCCL", group_.name()});
   for (Lane& lane : lanes_) ncclCommDestroy(lane.handle.release());
 }
+
+#ifdef KZERO_HIP
+/// Returns the stream that all communicators of the process share, in which their operations run
+/// one after the other. With a stream each they can wait for one another forever. RCCL's setting
+/// against that, NCCL_LAUNCH_ORDER_IMPLICIT, has not helped with three communicators
+/// (ROCm/rccl#2191) and has crashed with two (ROCm/aorta#512).
+Execution NcclCommunicator::lane_stream() {
+  static std::optional<Execution> shared;
+  if (!shared) {
+    shared = runtime::make_stream();
+    Kokkos::push_finalize_hook([] { shared.reset(); });
+  }
+  return *shared;
+}
+#else
+Execution NcclCommunicator::lane_stream() { return runtime::make_stream(); }
+#endif
 
 void NcclCommunicator::Abort::operator()(ncclComm* handle) const { ncclCommAbort(handle); }
 

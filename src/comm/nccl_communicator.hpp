@@ -1,5 +1,6 @@
-// Collectives over NCCL, one rank per GPU. Each kind of collective has its own stream, ordered with
-// the callers' streams by events, so that the host never waits.
+// Collectives over NCCL or, in HIP builds, RCCL, one rank per GPU. Each kind of collective has its
+// own stream (with RCCL all share one), ordered with the callers' streams by events, so that the
+// host never waits.
 #pragma once
 
 #include <array>
@@ -41,6 +42,8 @@ class NcclCommunicator : public Communicator {
     std::unique_ptr<Waiting> noted;
   };
 
+  static Execution lane_stream();
+
   /// Ends a communicator without waiting for other ranks.
   struct Abort {
     void operator()(ncclComm* handle) const;
@@ -49,7 +52,7 @@ class NcclCommunicator : public Communicator {
   /// A stream of collectives. A NCCL communicator runs collectives one after the other, so gathers
   /// that run ahead and reductions each have their own lane.
   struct Lane {
-    Execution stream = runtime::make_stream();
+    Execution stream = lane_stream();
     runtime::Event ready;
     std::deque<Flight> flights;
     std::unique_ptr<ncclComm, Abort> handle;  // is destroyed before its stream

@@ -23,7 +23,7 @@ enum class Overlap { automatic, off, on };
 enum class ReductionOrder { ranks, library };
 enum class RecomputeMode { none, layernorm_gelu, feed_forward, full };
 enum class ProgressStyle { automatic, live, plain };
-enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
+enum class GemmBackend { automatic, onednn, blas, cublaslt, hipblaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
 enum class AttentionKind { automatic, cudnn, kzero };
 enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor, muon };
@@ -46,11 +46,10 @@ inline constexpr Choice<RecomputeMode> recompute_modes[] = {
     {"layernorm_gelu", RecomputeMode::layernorm_gelu},
     {"feed_forward", RecomputeMode::feed_forward},
     {"full", RecomputeMode::full}};
-inline constexpr Choice<GemmBackend> gemm_backends[] = {{"auto", GemmBackend::automatic},
-                                                        {"onednn", GemmBackend::onednn},
-                                                        {"blas", GemmBackend::blas},
-                                                        {"cublaslt", GemmBackend::cublaslt},
-                                                        {"reference", GemmBackend::reference}};
+inline constexpr Choice<GemmBackend> gemm_backends[] = {
+    {"auto", GemmBackend::automatic},      {"onednn", GemmBackend::onednn},
+    {"blas", GemmBackend::blas},           {"cublaslt", GemmBackend::cublaslt},
+    {"hipblaslt", GemmBackend::hipblaslt}, {"reference", GemmBackend::reference}};
 inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", CommunicatorKind::automatic},
                                                              {"mpi", CommunicatorKind::mpi},
                                                              {"nccl", CommunicatorKind::nccl}};

@@ -1,5 +1,5 @@
-// Events and devices that need only CUDA's runtime; device_cuda.cpp contains the parts that need
-// Kokkos.
+// Events and devices that need only CUDA's runtime, or HIP's under CUDA's names; device_cuda.cpp
+// and device_hip.cpp contain the parts that need Kokkos.
 #include "base/error.hpp"
 #include "runtime/cuda_stream.hpp"
 #include "runtime/event.hpp"
@@ -18,7 +18,7 @@ struct Event::Handle {
   bool recorded = false;
 
   Handle() { require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"); }
-  ~Handle() { cudaEventDestroy(event); }
+  ~Handle() { static_cast<void>(cudaEventDestroy(event)); }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 };
@@ -45,7 +45,8 @@ bool Event::reached() const {
   check_launches();
   const cudaError_t status = cudaEventQuery(handle_->event);
   if (status == cudaErrorNotReady) {
-    cudaGetLastError();  // the answer counts as an error, which a later check would find
+    // The answer counts as an error, which a later check would find.
+    static_cast<void>(cudaGetLastError());
     return false;
   }
   require(status, "cudaEventQuery");

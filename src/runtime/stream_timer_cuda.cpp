@@ -18,7 +18,7 @@ class TimedPoint {
  public:
   TimedPoint() { require(cudaEventCreate(&event_), "cudaEventCreate"); }
   ~TimedPoint() {
-    if (event_ != nullptr) cudaEventDestroy(event_);
+    if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
   }
   TimedPoint(TimedPoint&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   TimedPoint& operator=(TimedPoint&& other) noexcept {
@@ -33,7 +33,8 @@ class TimedPoint {
   bool reached() const {
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) {
-      cudaGetLastError();  // the answer counts as an error, which a later check would find
+      // The answer counts as an error, which a later check would find.
+      static_cast<void>(cudaGetLastError());
       return false;
     }
     require(status, "cudaEventQuery");

@@ -56,8 +56,9 @@ class BlockedGemm {
 /// Writes bias and addend (or zeros) to an fp32 C, so that a library call only has to add.
 void prepare_output(const Execution& exec, const GemmProblem& product);
 
-/// cuBLASLt, all types, with one call per GEMM. The plan of a GEMM (how to call the library) is
-/// cached by shape. The choice of algorithm depends only on shapes and alignments, never on timing.
+/// cuBLASLt or, in HIP builds, hipBLASLt; all types, with one call per GEMM. The plan of a GEMM
+/// (how to call the library) is cached by shape. The choice of algorithm depends only on shapes and
+/// alignments, never on timing.
 class CublasLtGemm : public Gemm {
  public:
   /// Of the library's scratch. NVIDIA recommends this for GPUs of the Hopper generation.

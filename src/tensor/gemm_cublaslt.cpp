@@ -1,5 +1,3 @@
-#include <cublasLt.h>
-
 #include <algorithm>
 #include <bit>
 #include <compare>
@@ -8,15 +6,17 @@
 
 #include "base/error.hpp"
 #include "runtime/cuda_stream.hpp"
+#include "tensor/cublaslt_or_hipblaslt.hpp"
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {
 
 namespace {
 
-// cuBLASLt's matrices are column-major, and only column-major outputs have epilogues. A row-major
-// matrix is its transpose in column-major order, so the call computes C^T = op(B)^T op(A)^T. Our B
-// is the library's A, our columns are its rows, and its bias along rows is ours along columns.
+// The library's matrices are column-major, and only column-major outputs have epilogues. A
+// row-major matrix is its transpose in column-major order, so the call computes C^T = op(B)^T
+// op(A)^T. Our B is the library's A, our columns are its rows, and its bias along rows is ours
+// along columns.
 
 /// The largest alignment that is distinguished. Arenas and units of parameters are aligned to no
 /// more than this, and a value has the same distance from such a boundary in every ZeRO stage.
@@ -116,8 +116,8 @@ std::string text_of(const GemmProblem& p) {
 }
 
 void require(cublasStatus_t status, const char* call, const GemmProblem& p) {
-  KZERO_REQUIRE(status == CUBLAS_STATUS_SUCCESS, ExitCode::other, "{} failed with {} ({}) for {}",
-                call, cublasLtGetStatusName(status), cublasLtGetStatusString(status), text_of(p));
+  KZERO_REQUIRE(status == CUBLAS_STATUS_SUCCESS, ExitCode::other, "{} failed with {} for {}",
+                runtime::name_here(call), blaslt::text_of(status), text_of(p));
 }
 
 template <auto destroy>
@@ -186,12 +186,13 @@ Layout make_layout(const Operand& x, Index rows, Index columns, const GemmProble
   return make_layout(p.in, rows, columns, x.stride, p);
 }
 
-Preference make_preference(const Key& key, Index workspace, const GemmProblem& p) {
+Preference make_preference([[maybe_unused]] const Key& key, Index workspace, const GemmProblem& p) {
   cublasLtMatmulPreference_t made = nullptr;
   require(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate", p);
   Preference preference(made);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace),
       p);
+#ifndef KZERO_HIP  // hipBLASLt has no such preferences
   // A sum may be split if its parts are kept in fp32 and added by a later kernel. The other schemes
   // round the parts to C's type.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
@@ -203,6 +204,7 @@ Preference make_preference(const Key& key, Index workspace, const GemmProblem& p
   promise(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.a_alignment);
   promise(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.addend_alignment);
   promise(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.c_alignment);
+#endif
   return preference;
 }
 
@@ -278,9 +280,9 @@ struct CublasLtGemm::Plans {
     KZERO_REQUIRE(
         status == CUBLAS_STATUS_SUCCESS && count == 1 && result.state == CUBLAS_STATUS_SUCCESS,
         ExitCode::other,
-        "cuBLASLt has no algorithm for {}; run.gemm = \"reference\" is slow but "
+        "{} has no algorithm for {}; run.gemm = \"reference\" is slow but "
         "has one for everything",
-        text_of(p));
+        blaslt::name, text_of(p));
     plan.algorithm = result.algo;
     return plan;
   }
@@ -292,15 +294,15 @@ CublasLtGemm::CublasLtGemm() : plans_(std::make_unique<Plans>()) {
   cublasLtHandle_t made = nullptr;
   const cublasStatus_t status = cublasLtCreate(&made);
   KZERO_REQUIRE(status == CUBLAS_STATUS_SUCCESS, ExitCode::other,
-                "cuBLASLt does not start: cublasLtCreate failed with {} ({})",
-                cublasLtGetStatusName(status), cublasLtGetStatusString(status));
+                "{} does not start: {} failed with {}", blaslt::name,
+                runtime::name_here("cublasLtCreate"), blaslt::text_of(status));
   plans_->handle.reset(made);
 }
 
 CublasLtGemm::~CublasLtGemm() = default;
 
 std::string CublasLtGemm::arithmetic() const {
-  return fmt::format("cuBLASLt {}", cublasLtGetVersion());
+  return fmt::format("{} {}", blaslt::name, blaslt::version(plans_->handle.get()));
 }
 
 bool CublasLtGemm::fuses_gelu_gradient(Dtype type, Index n) const { return Plans::fuses(type, n); }

@@ -1,4 +1,4 @@
-// The back ends of CUDA builds.
+// The back ends of builds for CUDA or HIP.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {
@@ -6,7 +6,12 @@ namespace kzero::tensor {
 Index gemm_workspace_bytes(Index bias_bytes) { return CublasLtGemm::workspace_bytes(bias_bytes); }
 
 std::span<const BackendEntry> backend_table() {
-  static constexpr BackendEntry table[] = {{GemmBackend::cublaslt, &make<CublasLtGemm>},
+#ifdef KZERO_HIP
+  constexpr GemmBackend library = GemmBackend::hipblaslt;
+#else
+  constexpr GemmBackend library = GemmBackend::cublaslt;
+#endif
+  static constexpr BackendEntry table[] = {{library, &make<CublasLtGemm>},
                                            {GemmBackend::reference, &make<ReferenceGemm>}};
   return table;
 }

@@ -13,8 +13,11 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 GENERATED = {"version_info.hpp"}
 WORLD_USERS = {"runtime", "grid"}
-DEVICE_NAMES = re.compile(r"\b(cuda[A-Z_]|cublas[A-Z_]|cudnn[A-Z_]|nccl[A-Z]|__CUDA|KOKKOS_ENABLE_CUDA\b|Kokkos::Cuda)\w*")
-DEVICE_FILES = re.compile(r"cuda|cublas|cudnn|nccl|^host_device\.hpp$")
+DEVICE_NAMES = re.compile(
+    r"\b(cuda[A-Z_]|cublas[A-Z_]|cudnn[A-Z_]|nccl[A-Z]|__CUDA|KOKKOS_ENABLE_CUDA\b|Kokkos::Cuda"
+    r"|hip[A-Z]|hipblas[A-Z]|__HIP|KZERO_HIP|KOKKOS_ENABLE_HIP\b|Kokkos::HIP)\w*"
+)
+DEVICE_FILES = re.compile(r"cuda|cublas|cudnn|nccl|_hip\.|^host_device\.hpp$")
 LAUNCH = re.compile(r"\b(?:parallel_(?:for|reduce|scan)|fence)\s*\(\s*")
 RANGE_POLICY = re.compile(r"\bKokkos::(?:MD)?RangePolicy\b")
 NESTED_RANGE = re.compile(r"Kokkos::(?:Team|Thread)\w*Range\b")

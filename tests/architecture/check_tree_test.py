@@ -140,6 +140,8 @@ class CheckTree(unittest.TestCase):
     def test_a_device_name_in_a_portable_file(self):
         for name in ("cudaMalloc", "cublasLtMatmul", "ncclAllReduce", "__CUDA_ARCH__", "KOKKOS_ENABLE_CUDA", "Kokkos::Cuda"):
             self.expect(f"comm/more.cpp:2: {name}", self.comm(f"auto f = {name};"))
+        for name in ("hipMalloc", "hipblasLtMatmul", "__HIP_PLATFORM_AMD__", "KZERO_HIP", "KOKKOS_ENABLE_HIP", "Kokkos::HIP"):
+            self.expect(f"comm/more.cpp:2: {name}", self.comm(f"auto f = {name};"))
 
     def test_a_library_as_a_value(self):
         self.assertEqual(self.breaches(self.comm("enum class Backend { nccl, cublaslt };")), [])

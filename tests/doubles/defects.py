@@ -7,6 +7,7 @@ CUDNN = "src/kernels/attention/cudnn_plans.cpp"
 SCRATCH = "src/kernels/attention/problem.cpp"
 CHOICE = "src/kernels/attention/attention.cpp"
 GEMM = "src/tensor/gemm_cublaslt.cpp"
+HIPBLASLT = "src/tensor/cublaslt_or_hipblaslt.hpp"
 
 # What it is, file, text, replacement, program, ranks
 DEFECTS = [
@@ -163,9 +164,23 @@ DEFECTS = [
         "event_cuda",
         1,
     ),
-    ("the answer \"not ready\" stays as an error", EVENT, "    cudaGetLastError();", "    ", "event_cuda", 1),
+    (
+        "the answer \"not ready\" stays as an error",
+        EVENT,
+        "    static_cast<void>(cudaGetLastError());",
+        "    ",
+        "event_cuda",
+        1,
+    ),
     ("an event that is waited for was not recorded", EVENT, "  handle_->recorded = true;\n", "", "event_cuda", 1),
-    ("events are not destroyed", EVENT, "~Handle() { cudaEventDestroy(event); }", "~Handle() {}", "event_cuda", 1),
+    (
+        "events are not destroyed",
+        EVENT,
+        "~Handle() { static_cast<void>(cudaEventDestroy(event)); }",
+        "~Handle() {}",
+        "event_cuda",
+        1,
+    ),
     (
         "a new stream is the default one",
         "src/runtime/execution.cpp",
@@ -329,6 +344,15 @@ DEFECTS = [
         "cublaslt",
         1,
     ),
+    (
+        "hipBLASLt's A is transposed as B",
+        HIPBLASLT,
+        "CUBLASLT_MATMUL_DESC_TRANSA HIPBLASLT_MATMUL_DESC_TRANSA",
+        "CUBLASLT_MATMUL_DESC_TRANSA HIPBLASLT_MATMUL_DESC_TRANSB",
+        "hipblaslt",
+        1,
+    ),
+    ("RCCL's lanes have a stream each", NCCL, "  return *shared;", "  return runtime::make_stream();", "rccl_streams", 2),
     (
         "the head's products have no more columns than the vocabulary",
         "src/model/logits_chunk.cpp",

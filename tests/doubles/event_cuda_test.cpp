@@ -1,4 +1,5 @@
-// src/runtime/event_cuda.cpp, device_cuda.cpp and execution.cpp against a runtime that is strict.
+// src/runtime/event_cuda.cpp, device_cuda.cpp or device_hip.cpp, and execution.cpp against a
+// runtime that is strict.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -104,7 +105,7 @@ TEST_F(CudaEvent, OfAThreadThatHasNotChosenTheDeviceIsRefused) {
     Event event;
     found = error_of([&] { event.record(first); });
   }).join();
-  EXPECT_EQ(found, "cudaEventRecord failed: invalid resource handle");
+  EXPECT_EQ(found, name_here("cudaEventRecord") + " failed: invalid resource handle");
   EXPECT_FALSE(take_violations().empty());
 }
 
@@ -112,13 +113,13 @@ TEST_F(CudaEvent, OnAStreamThatIsGoneIsRefused) {
   const cudaStream_t gone = stream_of(make_stream());
   EXPECT_FALSE(doubles::is_stream(gone));
   cudaEvent_t event = nullptr;
-  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
   EXPECT_EQ(cudaEventRecord(event, gone), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(take_violations().size(), 1U);
-  cudaEventDestroy(event);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
   EXPECT_EQ(cudaEventQuery(event), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(take_violations().size(), 1U);
-  cudaGetLastError();
+  static_cast<void>(cudaGetLastError());
 }
 
 TEST_F(CudaEvent, StreamsAreTheirOwnAndLiveAsLongAsCopies) {
@@ -153,7 +154,8 @@ TEST(CudaDevice, ThatAWorkerCannotUseFailsItsFirstWait) {
   bool ran = false;
   comm::Worker worker;
   const auto task = worker.submit([&] { ran = true; });
-  EXPECT_NE(error_of([&] { worker.wait(task); }).find("cudaSetDevice"), std::string::npos);
+  EXPECT_NE(error_of([&] { worker.wait(task); }).find(name_here("cudaSetDevice")),
+            std::string::npos);
   EXPECT_FALSE(ran);
   doubles::refuse_device(false);
 }

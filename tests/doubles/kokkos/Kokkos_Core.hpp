@@ -1,13 +1,16 @@
-// In place of Kokkos with CUDA, as far as src/runtime/device_cuda.cpp and what src/comm has for
-// NCCL use it: instances own streams of the stand-in for CUDA's runtime, and copies wait on these.
+// In place of Kokkos with CUDA or HIP, as far as src/runtime/device_cuda.cpp, device_hip.cpp and
+// what src/comm has for NCCL use it: instances own streams of the stand-in for CUDA's runtime, and
+// copies wait on these.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "doubles/cuda_runtime.hpp"
@@ -34,6 +37,9 @@ class Cuda {
 
   cudaStream_t cuda_stream() const { return stream_.get(); }
   int cuda_device() const { return kzero::doubles::own_device; }
+  // Kokkos::HIP's names for the same
+  cudaStream_t hip_stream() const { return cuda_stream(); }
+  int hip_device() const { return cuda_device(); }
   void fence(const std::string&) const { cudaStreamSynchronize(stream_.get()); }
 
  private:
@@ -58,6 +64,14 @@ template <class Out, class In, class Space, class Traits>
 void deep_copy(const Cuda& stream, View<Out*, Space, Traits> out, View<In*, Space, Traits> in) {
   kzero::doubles::enqueue(stream.cuda_stream(),
                           [=] { std::memcpy(out.data(), in.data(), in.size() * sizeof(In)); });
+}
+
+inline std::vector<std::function<void()>> finalize_hooks;
+inline void push_finalize_hook(std::function<void()> hook) {
+  finalize_hooks.push_back(std::move(hook));
+}
+inline void finalize() {
+  for (const auto& hook : std::exchange(finalize_hooks, {})) hook();
 }
 
 namespace Experimental {
