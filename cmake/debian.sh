@@ -6,7 +6,7 @@
 #   bash cmake/debian.sh           what the program needs: presets release and debug without tests
 #   bash cmake/debian.sh tests     also what tests/run.sh needs
 #   bash cmake/debian.sh ci        also what .ci/run needs: Clang, for the preset asan, tests/fuzz/run.sh and the style (Clang 14,
-#                                  which is Debian 12's), ruff and debootstrap
+#                                  which is Debian 12's), HIP's headers, ruff and debootstrap
 #   bash cmake/debian.sh cuda      also for the preset cuda: toolkit, NCCL, Kokkos for the device
 #   bash cmake/debian.sh onednn    also oneDNN 3 in place of Debian 12's 2.6, for -DOneDNN_ROOT=.deps/onednn
 #
@@ -39,7 +39,7 @@ if wanted tests; then
     iproute2 nftables openssh-server)  # tests over several nodes, each of which starts an sshd of its own
 fi
 if wanted ci; then
-  packages+=(clang clang-19 clang-format clang-tidy debootstrap libclang-rt-dev libomp-dev llvm)
+  packages+=(clang clang-19 clang-format clang-tidy debootstrap libamdhip64-dev libclang-rt-dev libomp-dev llvm)
 fi
 
 # The packages that are not installed, one a line.

@@ -2,12 +2,17 @@
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/architecture"))
+
+import compile_hip  # noqa: E402
 
 
 class Configure(unittest.TestCase):
@@ -42,17 +47,41 @@ class Configure(unittest.TestCase):
         for text in ("Kokkos 4.7 or newer is missing", "bash cmake/debian.sh", "Kokkos_ROOT"):
             self.assertIn(text, said)
 
-    def test_the_preset_for_cuda_refuses_a_kokkos_for_hosts(self):
+    def test_the_presets_for_devices_refuse_a_kokkos_for_hosts(self):
         kokkos = Path(os.environ["KZERO_KOKKOS"])
         devices = re.search(r"set\(Kokkos_DEVICES (.*)\)", (kokkos / "KokkosConfigCommon.cmake").read_text()).group(1)
-        if "CUDA" in devices:
-            self.skipTest("this build's Kokkos is for CUDA")
-        result = self.configure("--preset", "cuda", f"-DKokkos_DIR={kokkos}")
-        self.assertNotEqual(result.returncode, 0)
-        said = " ".join(result.stderr.split())
         built_for = devices.replace(";", ", ")
-        for text in (f"{kokkos} was built for {built_for}", "KZERO_DEVICE is CUDA", "bash cmake/debian.sh cuda", "Kokkos_ROOT"):
-            self.assertIn(text, said)
+        places = {
+            "cuda": "`bash cmake/debian.sh cuda` builds one for CUDA into .deps/kokkos-cuda; elsewhere set Kokkos_ROOT to one.",
+            "hip": "Set Kokkos_ROOT to one for HIP.",
+        }
+        for preset, place in places.items():
+            device = preset.upper()
+            if device in devices:
+                continue  # this build's Kokkos is for it
+            result = self.configure("--fresh", "--preset", preset, f"-DKokkos_DIR={kokkos}")
+            self.assertNotEqual(result.returncode, 0)
+            said = " ".join(result.stderr.split())
+            self.assertIn(f"KZERO_DEVICE is {device}, but the Kokkos in {kokkos} was built for {built_for}. {place}", said)
+
+    def test_a_kokkos_for_hip_says_what_of_rocm_is_missing(self):
+        host = Path(os.environ["KZERO_KOKKOS"]).parents[2]
+        if host.name != "kokkos-host":
+            self.skipTest("this build's Kokkos is not that of cmake/kokkos.sh for hosts")
+        folder = self.build / "kokkos"
+        compile_hip.configure_kokkos(host, folder)
+        options = [f"-DKokkos_DIR={folder / 'lib/cmake/Kokkos'}"]
+        options += [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in compile_hip.PACKAGES]
+        refusals = {
+            "g++": "Set CMAKE_CXX_COMPILER to hipcc or amdclang++.",
+            "clang++": "Not found: hip, hipblaslt, rccl. Set ROCM_PATH",
+        }
+        for compiler, text in refusals.items():
+            if shutil.which(compiler) is None:
+                continue
+            result = self.configure("--fresh", "--preset", "hip", *options, f"-DCMAKE_CXX_COMPILER={compiler}")
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(text, " ".join(result.stderr.split()))
 
     def test_missing_googletest_says_how_to_build_without_tests(self):
         result = self.configure(
