@@ -1,7 +1,7 @@
 #!/bin/bash
 # A template for HPE Cray EX nodes with one 64-core AMD CPU and four MI250X, which programs see as eight GPUs (LUMI-G,
 # Frontier and similar machines): one rank per GPU, on the cores next to it. It stops and submits itself again as
-# slurm_cpu.sh does. Not tested: kzero has not been built with Kokkos for HIP yet. The site must check every line.
+# slurm_cpu.sh does. Not tested: the build for HIP was never linked. The site must check every line.
 #
 #   sbatch jobscripts/slurm_cray_amd.sh input/DECK.toml [train.steps=1000 ...]
 
