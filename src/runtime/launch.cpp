@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "runtime/environment.hpp"
@@ -35,6 +38,30 @@ std::optional<int> first_number(std::initializer_list<const char*> names) {
   return std::nullopt;
 }
 
+/// Whether the launcher is Hydra, MPICH's, which speaks PMI-1.
+bool is_hydras() { return std::getenv("HYDI_CONTROL_FD") != nullptr && connection >= 0; }
+
+/// A connection that Hydra has closed is no error.
+void send_to_hydra(const std::string& command) {
+  (void)!::send(connection, command.data(), command.size(), MSG_NOSIGNAL);
+}
+
+/// Whether Hydra's next line is this one. Calls `meanwhile` until it has come.
+bool hydra_answers(std::string_view expected, const std::function<void()>& meanwhile) {
+  std::string line;
+  while (!line.ends_with('\n')) {
+    pollfd found{.fd = connection, .events = POLLIN, .revents = 0};
+    if (::poll(&found, 1, 1) == 0) {
+      meanwhile();
+      continue;
+    }
+    char next = 0;
+    if (::read(connection, &next, 1) != 1) return false;
+    line += next;
+  }
+  return line == expected;
+}
+
 }  // namespace
 
 std::optional<int> launch_rank() { return first_number({"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}); }
@@ -59,11 +86,16 @@ bool launcher_is_gone() {
 void expect_closed_connection() { tolerated_calls = calls_until_lost_in_finalize; }
 
 void ask_launcher_to_abort(int exit_code) {
-  // Uses Hydra's PMI-1 protocol. A rank that is lost before it has answered once keeps Hydra
-  // waiting.
-  if (std::getenv("HYDI_CONTROL_FD") == nullptr || connection < 0) return;
-  const std::string text = fmt::format("cmd=abort exitcode={}\n", exit_code);
-  (void)!::write(connection, text.data(), text.size());
+  // A rank that is lost before it has answered once keeps Hydra waiting.
+  if (is_hydras()) send_to_hydra(fmt::format("cmd=abort exitcode={}\n", exit_code));
+}
+
+bool leave_hydra(const std::function<void()>& meanwhile) {
+  if (!is_hydras()) return false;
+  send_to_hydra("cmd=barrier_in\n");
+  if (!hydra_answers("cmd=barrier_out\n", meanwhile)) return false;
+  send_to_hydra("cmd=finalize\n");
+  return hydra_answers("cmd=finalize_ack\n", meanwhile);
 }
 
 void end_without_launcher() {

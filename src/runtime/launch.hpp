@@ -2,6 +2,7 @@
 // messages while MPI is not initialized, and to detect that the launcher is gone.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 namespace kzero::runtime {
@@ -26,6 +27,13 @@ void expect_closed_connection();
 /// Asks Hydra, MPICH's launcher, to end all ranks of the launch. MPI_Abort does the same, but must
 /// not be called before MPI_Init returns. Does nothing under other launchers.
 void ask_launcher_to_abort(int exit_code);
+
+/// Leaves a launch of Hydra's as MPI_Finalize does, but without MPI: waits until every rank is
+/// here, and calls `meanwhile` every millisecond; then announces this rank's end. The process may
+/// then end without MPI_Finalize, and its exit code counts. Returns false at once under other
+/// launchers, and if Hydra does not answer as expected. Collective over all ranks of the launch, of
+/// which others may be in MPI_Finalize.
+bool leave_hydra(const std::function<void()>& meanwhile);
 
 /// Ends this rank with a message if its launcher was gone in several consecutive calls. Call it
 /// once a second from one thread. Such a rank cannot reach new ranks, no batch system knows it any

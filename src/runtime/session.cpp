@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <mpi.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -27,12 +28,21 @@ namespace kzero::runtime {
 
 namespace {
 
-/// If ranks of several nodes finalize right after their last messages, half of all launches hang
-/// (finalize_limit). After this pause none does.
+/// If ranks of several nodes call MPI_Finalize right after their last messages, half of all
+/// launches hang (finalize_limit). With this pause few do.
 constexpr std::chrono::milliseconds pause_before_finalize{500};
 
+bool has_left_mpi = false;
+
+void make_progress() {
+  int flag = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+}
+
 /// Finalizes MPI, or leaves with `exit_code` if that takes too long: a run whose result is recorded
-/// must not keep its job alive. Collective over all ranks.
+/// must not keep its job alive. Ranks of several nodes leave Hydra without MPI_Finalize: there a
+/// rank flushes its connections while another, which has to answer, already waits for Hydra.
+/// Collective over all ranks.
 void finalize_mpi(bool has_several_nodes, int exit_code) {
   expect_closed_connection();
   std::cout.flush();
@@ -40,6 +50,8 @@ void finalize_mpi(bool has_several_nodes, int exit_code) {
   const DepartureLimit limit(finalize_limit, exit_code);
   if (has_several_nodes) {
     MPI_Barrier(MPI_COMM_WORLD);
+    has_left_mpi = leave_hydra(make_progress);
+    if (has_left_mpi) return;
     std::this_thread::sleep_for(pause_before_finalize);
   }
   MPI_Finalize();
@@ -149,6 +161,15 @@ Index Session::chosen_threads(const SessionOptions& options) const {
     finalize_mpi(node_size_ < size_, static_cast<int>(error.code()));  // every rank reaches this
     throw;
   }
+}
+
+int ended(int exit_code) {
+  if (has_left_mpi) {
+    std::cout.flush();
+    std::fflush(nullptr);
+    ::_exit(exit_code);
+  }
+  return exit_code;
 }
 
 bool Session::any_rank(bool mine) const {

@@ -26,8 +26,8 @@ class Session {
   /// Collective over all processes of the launch. Throws Error(other) if MPI grants too low a
   /// thread level.
   explicit Session(const SessionOptions& options);
-  /// Collective over all processes. If MPI_Finalize does not return within finalize_limit
-  /// (departure.hpp), ends this process with the code given to leave_on_signals().
+  /// Collective over all processes. If MPI does not let go within finalize_limit (departure.hpp),
+  /// ends this process with the code given to leave_on_signals().
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -58,5 +58,9 @@ class Session {
   Index node_cores_ = 0;
   mutable std::unique_ptr<DepartureLimit> start_limit_;
 };
+
+/// The exit code, for main to return. Ends the process here if its session has left MPI without
+/// MPI_Finalize, because destructors of MPI's libraries must not run then.
+int ended(int exit_code);
 
 }  // namespace kzero::runtime

@@ -4,8 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 namespace kzero::runtime {
 namespace {
@@ -66,6 +68,61 @@ TEST(Launch, IsLostOnceItWasGoneThreeTimes) {
 TEST(Launch, MayCloseItsConnectionWhileMpiFinalizes) {
   EXPECT_EXIT(ask(3, true), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(ask(60, true), testing::ExitedWithCode(1), "its launcher is gone");
+}
+
+/// Hydra's end of a connection: expects a command and answers it, a moment later.
+bool answer(int end, const std::string& command, const std::string& reply) {
+  std::string text(command.size(), ' ');
+  const bool is_expected =
+      read(end, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && text == command;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return is_expected && write(end, reply.data(), reply.size()) > 0;
+}
+
+struct Hydra {
+  Hydra() {
+    socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+    setenv("PMI_FD", std::to_string(ends[0]).c_str(), 1);
+    remember_launcher();
+  }
+  ~Hydra() {
+    close(ends[0]);
+    close(ends[1]);
+  }
+  Hydra(const Hydra&) = delete;
+  Hydra& operator=(const Hydra&) = delete;
+
+  int ends[2];
+};
+
+TEST(Launch, OfHydraIsLeftOnceAllRanksAreThere) {
+  const Variable rank("PMI_RANK", "3"), connection("PMI_FD", "-1"), hydra("HYDI_CONTROL_FD", "0");
+  const Hydra launcher;
+  bool is_in_order = false;
+  std::thread answers([&, end = launcher.ends[1]] {
+    is_in_order = answer(end, "cmd=barrier_in\n", "cmd=barrier_out\n") &&
+                  answer(end, "cmd=finalize\n", "cmd=finalize_ack\n");
+  });
+  int calls = 0;
+  EXPECT_TRUE(leave_hydra([&] { ++calls; }));
+  answers.join();
+  EXPECT_TRUE(is_in_order);
+  EXPECT_GT(calls, 2);
+}
+
+TEST(Launch, OfHydraIsNotLeftIfItSaysSomethingElse) {
+  const Variable rank("PMI_RANK", "3"), connection("PMI_FD", "-1"), hydra("HYDI_CONTROL_FD", "0");
+  const Hydra launcher;
+  std::thread answers(
+      [end = launcher.ends[1]] { answer(end, "cmd=barrier_in\n", "cmd=response\n"); });
+  EXPECT_FALSE(leave_hydra([] {}));
+  answers.join();
+}
+
+TEST(Launch, WithoutAConnectionIsNotLeft) {
+  const Variable rank("PMI_RANK", "3"), connection("PMI_FD", "-1"), hydra("HYDI_CONTROL_FD", "0");
+  remember_launcher();
+  EXPECT_FALSE(leave_hydra([] {}));
 }
 
 TEST(Launch, WithoutALauncherNobodyCanBeGone) {
