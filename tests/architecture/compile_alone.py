@@ -2,10 +2,13 @@
 
 A build that compiles several sources as one (KZERO_UNITY) hides an include that one of them lacks.
 
-    python3 compile_alone.py BUILD_FOLDER
+    python3 compile_alone.py BUILD_FOLDER [COMMITS]
 
 BUILD_FOLDER: configured for Clang with KZERO_UNITY=1 and CMAKE_VERIFY_INTERFACE_HEADER_SETS=ON. All that is built in it
 are precompiled headers of other projects, each for the files that reach these headers by their own includes.
+
+COMMITS: compiles only what the last so many commits may have broken: files that they changed, and files that reach a header
+whose includes they changed. Without it, or with a history that is shorter: all.
 """
 
 import functools
@@ -18,7 +21,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-EXPENSIVE = {"CLI/CLI.hpp", "Kokkos_Core.hpp", "filesystem", "fmt/format.h", "nlohmann/json.hpp"}
+EXPENSIVE = frozenset({"CLI/CLI.hpp", "Kokkos_Core.hpp", "filesystem", "fmt/format.h", "nlohmann/json.hpp"})
 LEAST_FILES = 8  # that share a precompiled header
 
 
@@ -50,20 +53,52 @@ def folders(command):
     return [w[2:] for w in options(command) if w.startswith("-I")]
 
 
+def header_path(name, path, roots):
+    """Of a header of kzero that a file includes by name; None for others."""
+    places = (os.path.join(root, name) for root in (os.path.dirname(path), *roots))
+    return next((os.path.realpath(p) for p in places if os.path.isfile(p)), None)
+
+
 @functools.cache
 def reached(path, *roots):
-    """Those of EXPENSIVE that a file includes, itself or through headers of kzero."""
+    """What a file includes, itself or through headers of kzero: those of EXPENSIVE by name, and headers of kzero by path."""
     found = set()
     for name in includes(path):
         if name in EXPENSIVE:
             found.add(name)
         elif name.startswith("Kokkos_"):
             found.add("Kokkos_Core.hpp")
-        places = (os.path.join(root, name) for root in (os.path.dirname(path), *roots))
-        header = next((p for p in places if os.path.isfile(p)), None)
+        header = header_path(name, path, roots)
         if header:
-            found |= reached(header, *roots)
+            found |= {header} | reached(header, *roots)
     return frozenset(found)
+
+
+def git(*words):
+    return subprocess.run(["git", *words], capture_output=True, text=True)
+
+
+def changed(commits):
+    """(files changed, headers whose includes changed) in the last so many commits; None if the history is shorter."""
+    base = f"HEAD~{commits}"
+    if git("rev-parse", "--verify", "--quiet", base).returncode:
+        return None
+    root = git("rev-parse", "--show-toplevel").stdout.strip()
+    files, headers, path = set(), set(), None
+    for line in git("diff", "-U0", "--no-renames", base, "--", ":/src").stdout.splitlines():
+        if line.startswith("+++ "):
+            path = os.path.realpath(os.path.join(root, line.removeprefix("+++ b/")))
+            files.add(path)
+        elif re.match(r"[+-] *# *include", line):
+            headers.add(path)
+    return files, headers
+
+
+def may_be_broken(command, change):
+    files, headers = change
+    path, roots = os.path.realpath(command["file"]), folders(command)
+    checked = path if path.endswith(".cpp") else header_path(first_include(path), path, roots)
+    return checked in files or bool(headers & reached(path, *roots))
 
 
 def run(words, command):
@@ -83,12 +118,15 @@ def precompile(headers, shared, folder):
     return ["-include-pch", header + ".pch"]
 
 
-def main(folder):
+def main(folder, commits=None):
     with open(os.path.join(folder, "compile_commands.json")) as file:
         commands = needed(json.load(file))
     sources = [options(c) for c in commands if c["file"].endswith(".cpp")]
     shared = [w for w in sources[0] if all(w in s for s in sources)]
-    sets = [reached(c["file"], *folders(c)) for c in commands]
+    change = changed(commits) if commits else None
+    if change:
+        commands = [c for c in commands if may_be_broken(c, change)]
+    sets = [reached(c["file"], *folders(c)) & EXPENSIVE for c in commands]
     common = [headers for headers, files in Counter(sets).items() if headers and files >= LEAST_FILES]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -105,4 +143,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
