@@ -46,8 +46,9 @@ void send_to_hydra(const std::string& command) {
   (void)!::send(connection, command.data(), command.size(), MSG_NOSIGNAL);
 }
 
-/// Whether Hydra's next line is this one. Calls `meanwhile` until it has come.
-bool hydra_answers(std::string_view expected, const std::function<void()>& meanwhile) {
+/// Whether Hydra's next line begins with this command; newer versions add a status. Calls
+/// `meanwhile` until the line has come.
+bool hydra_answers(std::string_view command, const std::function<void()>& meanwhile) {
   std::string line;
   while (!line.ends_with('\n')) {
     pollfd found{.fd = connection, .events = POLLIN, .revents = 0};
@@ -59,7 +60,7 @@ bool hydra_answers(std::string_view expected, const std::function<void()>& meanw
     if (::read(connection, &next, 1) != 1) return false;
     line += next;
   }
-  return line == expected;
+  return line.starts_with(command);
 }
 
 }  // namespace
@@ -93,9 +94,9 @@ void ask_launcher_to_abort(int exit_code) {
 bool leave_hydra(const std::function<void()>& meanwhile) {
   if (!is_hydras()) return false;
   send_to_hydra("cmd=barrier_in\n");
-  if (!hydra_answers("cmd=barrier_out\n", meanwhile)) return false;
+  if (!hydra_answers("cmd=barrier_out", meanwhile)) return false;
   send_to_hydra("cmd=finalize\n");
-  return hydra_answers("cmd=finalize_ack\n", meanwhile);
+  return hydra_answers("cmd=finalize_ack", meanwhile);
 }
 
 void end_without_launcher() {

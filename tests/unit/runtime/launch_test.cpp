@@ -101,7 +101,7 @@ TEST(Launch, OfHydraIsLeftOnceAllRanksAreThere) {
   bool is_in_order = false;
   std::thread answers([&, end = launcher.ends[1]] {
     is_in_order = answer(end, "cmd=barrier_in\n", "cmd=barrier_out\n") &&
-                  answer(end, "cmd=finalize\n", "cmd=finalize_ack\n");
+                  answer(end, "cmd=finalize\n", "cmd=finalize_ack rc=0\n");
   });
   int calls = 0;
   EXPECT_TRUE(leave_hydra([&] { ++calls; }));
