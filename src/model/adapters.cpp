@@ -129,16 +129,16 @@ void adapters_backward(const Context<T>& c, Site site, const AdapterGradients<T>
 
 template <class T>
 void store_adapter_sums(const Context<T>& c, Site site, const float* sums,
-                        tensor::Accumulate accumulate, T* gradients) {
+                        tensor::Accumulate accumulate, const BlockParams<T>& g) {
   const auto store = [&](Index copies, Matrix<T> gradient) {
-    const float* sum = sums + (gradient.data() - gradients);
+    const float* sum = sums + (gradient.data() - g.adapters);
     sum_over_group<T>(c, copies, accumulate, gradient, [&](T* to, Accumulate how) {
       store_sum<T>(c, sum, how, Vector<T>(to, gradient.size()));
     });
   };
   for (const AdapterShape& shape : c.shape.adapters.layers) {
     if (shape.layer.site != site) continue;
-    const Adapter<T> d(c.shape.adapters, shape, gradients);
+    const Adapter<T> d(c.shape.adapters, shape, g.adapters);
     store(copies_of_b(shape), d.b);
     store(copies_of_a(shape), d.a);
   }
@@ -168,7 +168,7 @@ void adapted_row_parallel_forward(const Context<T>& c, Site site, const BlockPar
   template void adapters_backward<T>(const Context<T>&, Site, const AdapterGradients<T>&,        \
                                      Matrix<T>);                                                 \
   template void store_adapter_sums<T>(const Context<T>&, Site, const float*, tensor::Accumulate, \
-                                      T*);                                                       \
+                                      const BlockParams<T>&);                                    \
   template void adapted_row_parallel_forward<T>(                                                 \
       const Context<T>&, Site, const BlockParams<const T>&, Matrix<const T>, const T*, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)

@@ -33,11 +33,11 @@ struct AdapterGradients {
 template <class T>
 void adapters_backward(const Context<T>& c, Site site, const AdapterGradients<T>& g, Matrix<T> dx);
 
-/// Computes the gradients of the site's adapters in a block's unit (=|+=) from `sums` of
-/// adapters_backward, rounded once and summed over the tensor group. Collective over it.
+/// Computes the gradients `g` of the site's adapters (=|+=) from `sums` of adapters_backward,
+/// rounded once and summed over the tensor group. Collective over it.
 template <class T>
 void store_adapter_sums(const Context<T>& c, Site site, const float* sums,
-                        tensor::Accumulate accumulate, T* gradients);
+                        tensor::Accumulate accumulate, const BlockParams<T>& g);
 
 /// row_parallel_forward of a site that may have adapters. Collective over the tensor group.
 template <class T>

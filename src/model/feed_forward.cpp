@@ -53,7 +53,7 @@ class TileSums {
     if (!is_apart()) return;
     if (c_.shape.is_frozen()) {
       for (const Site site : {Site::up, Site::down})
-        store_adapter_sums<T>(c_, site, c_.tile_sums, accumulate_, g_.adapters);
+        store_adapter_sums<T>(c_, site, c_.tile_sums, accumulate_, g_);
       return;
     }
     const auto flat = [](const Matrix<T>& x) { return Vector<T>(x.data(), x.size()); };
