@@ -33,6 +33,13 @@ std::string waits_line(const Waits& waits) {
   return parts.empty() ? "" : fmt::format("waits       {}\n", fmt::join(parts, ", "));
 }
 
+/// Empty if nothing overlaps: replays add up times in different orders, so the difference is
+/// rounding.
+std::string overlap_text(double seconds) {
+  constexpr double shown = 5e-5;  // the least that format_step does not show as 0.0 ms
+  return seconds < shown ? "" : fmt::format(", {} of them overlapped", format_step(seconds));
+}
+
 std::string estimate_lines(const Estimate& e) {
   return fmt::format(
       "step        {}, estimated: model {}{}, optimizer {}, messages {}{}{}\n{}"
@@ -40,9 +47,8 @@ std::string estimate_lines(const Estimate& e) {
       format_step(e.seconds()), format_step(e.model),
       e.recompute > 0 ? ", recompute " + format_step(e.recompute) : "", format_step(e.optimizer),
       format_step(e.messages), e.copies > 0 ? ", copies " + format_step(e.copies) : "",
-      e.overlapped > 0 ? fmt::format(", {} of them overlapped", format_step(e.overlapped)) : "",
-      waits_line(e.waits), e.rates.operations / 1e12, e.rates.memory_bytes / 1e9,
-      e.rates.sent_bytes / 1e9);
+      overlap_text(e.overlapped), waits_line(e.waits), e.rates.operations / 1e12,
+      e.rates.memory_bytes / 1e9, e.rates.sent_bytes / 1e9);
 }
 
 /// Empty unless a file describes the machine.

@@ -195,6 +195,13 @@ TEST(MachineRates, OfOneRankAreThoseOfItsNode) {
   EXPECT_EQ(rates_of(entry_of(1, 1, deck::ReductionOrder::library)).sent_bytes, 100e9);
 }
 
+TEST(MachineReport, ShowsNoOverlapOfRoundingErrors) {
+  Entry entry = entry_of(8, 1, deck::ReductionOrder::library);
+  entry.estimate = Estimate{.rates = {}, .model = 1.5, .messages = 0.75, .overlapped = 1e-16};
+  const std::string text = table(std::vector{entry});
+  EXPECT_NE(text.find("messages 750.0 ms\n"), std::string::npos) << text;
+}
+
 TEST(MachineReport, ShowsWhatIsAttained) {
   Entry entry = entry_of(8, 1, deck::ReductionOrder::library);
   const std::string without = table(std::vector{entry});
