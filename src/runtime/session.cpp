@@ -39,6 +39,15 @@ void make_progress() {
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
+/// Waits for all ranks asleep: on busy cores MPI_Barrier, which spins and yields, keeps the system
+/// from moving its messages.
+void wait_for_all_ranks() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 /// Finalizes MPI, or leaves with `exit_code` if that takes too long: a run whose result is recorded
 /// must not keep its job alive. Ranks of several nodes leave Hydra without MPI_Finalize: there a
 /// rank flushes its connections while another, which has to answer, already waits for Hydra.
@@ -49,7 +58,7 @@ void finalize_mpi(bool has_several_nodes, int exit_code) {
   std::fflush(nullptr);
   const DepartureLimit limit(finalize_limit, exit_code);
   if (has_several_nodes) {
-    MPI_Barrier(MPI_COMM_WORLD);
+    wait_for_all_ranks();
     has_left_mpi = leave_hydra(make_progress);
     if (has_left_mpi) return;
     std::this_thread::sleep_for(pause_before_finalize);
