@@ -26,8 +26,8 @@ class ForwardModel {
   virtual Index parameters() const = 0;              // of the full model
 
   /// Copies the loss of each target, -log p in fp32, to `losses`. All spans have this rank's rows
-  /// of the batch: [batch * sequence / part().size]. They are empty on a data rank that has no
-  /// batch and only takes part in the collectives of the data group.
+  /// of the batch: [batch * sequence / part().size]. They are empty on a data rank without a
+  /// batch, which only takes part in the collectives of the data group.
   virtual void token_losses(std::span<const Token> inputs, std::span<const Token> targets,
                             std::span<float> losses) = 0;
 };

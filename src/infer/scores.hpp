@@ -1,6 +1,6 @@
-// Losses of rows of tokens, divided over the data ranks of a launch, several of which may share
+// Losses of rows of tokens. The data ranks of a launch divide the rows, and several ranks may share
 // each row. The batches, their chunks and the order in which sums are added depend only on the rows
-// and train.sequence_chunks, so every number of data ranks gives the same bits.
+// and train.sequence_chunks. Every number of data ranks therefore gives the same bits.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,8 @@ struct ScoredChunk {
   std::span<const Token> targets;
   std::span<const float> losses;
 
-  /// The place in the chunk of an element of the batch, or of the end that is closer to it.
+  /// The index in the chunk of an element of the batch. Elements before the chunk have index 0, and
+  /// those behind it the size of the chunk.
   std::size_t place_of(Index element) const {
     return static_cast<std::size_t>(
         std::clamp<Index>(element - begin, 0, static_cast<Index>(losses.size())));

@@ -39,9 +39,9 @@ std::optional<int> first_number(std::initializer_list<const char*> names) {
 }
 
 /// Whether the launcher is Hydra, MPICH's, which speaks PMI-1.
-bool is_hydras() { return std::getenv("HYDI_CONTROL_FD") != nullptr && connection >= 0; }
+bool launcher_is_hydra() { return std::getenv("HYDI_CONTROL_FD") != nullptr && connection >= 0; }
 
-/// A connection that Hydra has closed is no error.
+/// Does nothing if Hydra has closed the connection.
 void send_to_hydra(const std::string& command) {
   (void)!::send(connection, command.data(), command.size(), MSG_NOSIGNAL);
 }
@@ -88,11 +88,11 @@ void expect_closed_connection() { tolerated_calls = calls_until_lost_in_finalize
 
 void ask_launcher_to_abort(int exit_code) {
   // A rank that is lost before it has answered once keeps Hydra waiting.
-  if (is_hydras()) send_to_hydra(fmt::format("cmd=abort exitcode={}\n", exit_code));
+  if (launcher_is_hydra()) send_to_hydra(fmt::format("cmd=abort exitcode={}\n", exit_code));
 }
 
 bool leave_hydra(const std::function<void()>& meanwhile) {
-  if (!is_hydras()) return false;
+  if (!launcher_is_hydra()) return false;
   send_to_hydra("cmd=barrier_in\n");
   if (!hydra_answers("cmd=barrier_out", meanwhile)) return false;
   send_to_hydra("cmd=finalize\n");

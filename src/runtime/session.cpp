@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/pause.hpp"
 #include "runtime/departure.hpp"
 #include "runtime/execution.hpp"
 #include "runtime/host_name.hpp"
@@ -34,18 +35,24 @@ constexpr std::chrono::milliseconds pause_before_finalize{500};
 
 bool has_left_mpi = false;
 
+void flush_output() {
+  std::cout.flush();
+  std::fflush(nullptr);
+}
+
 void make_progress() {
   int flag = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
-/// Waits for all ranks asleep: on busy cores MPI_Barrier, which spins and yields, keeps the system
-/// from moving its messages.
+/// Waits for all ranks, and sleeps between its looks. MPI_Barrier spins and yields: on busy cores
+/// it keeps the system from moving messages.
 void wait_for_all_ranks() {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
-  for (int done = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  int done = 0;
+  MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  for (Pause pause; done == 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE)) pause();
 }
 
 /// Finalizes MPI, or leaves with `exit_code` if that takes too long: a run whose result is recorded
@@ -54,8 +61,7 @@ void wait_for_all_ranks() {
 /// Collective over all ranks.
 void finalize_mpi(bool has_several_nodes, int exit_code) {
   expect_closed_connection();
-  std::cout.flush();
-  std::fflush(nullptr);
+  flush_output();
   const DepartureLimit limit(finalize_limit, exit_code);
   if (has_several_nodes) {
     wait_for_all_ranks();
@@ -174,8 +180,7 @@ Index Session::chosen_threads(const SessionOptions& options) const {
 
 int ended(int exit_code) {
   if (has_left_mpi) {
-    std::cout.flush();
-    std::fflush(nullptr);
+    flush_output();
     ::_exit(exit_code);
   }
   return exit_code;

@@ -1,5 +1,5 @@
-// A stand-in for hipBLASLt on host memory: that for cuBLASLt, with the other library's names and
-// numbers.
+// A stand-in for hipBLASLt on host memory. It translates names and numbers, and calls the stand-in
+// for cuBLASLt.
 #include <gtest/gtest.h>
 #include <hipblaslt/hipblaslt.h>
 

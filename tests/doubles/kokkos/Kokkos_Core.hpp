@@ -1,5 +1,5 @@
-// In place of Kokkos with CUDA or HIP, as far as src/runtime/device_cuda.cpp, device_hip.cpp and
-// what src/comm has for NCCL use it: instances own streams of the stand-in for CUDA's runtime, and
+// In place of Kokkos with CUDA or HIP: what device_cuda.cpp and device_hip.cpp of src/runtime call,
+// and the files for NCCL of src/comm. Instances own streams of the stand-in for CUDA's runtime, and
 // copies wait on these.
 #pragma once
 
