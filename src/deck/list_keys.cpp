@@ -82,39 +82,38 @@ std::vector<Key> blend_keys(const std::string& path, Index number) {
   const auto text = [&](const char* name, Kind kind, std::string doc) {
     return described(path + "." + name, kind, "", {}, std::move(doc));
   };
-  return {bound<BlendTables, std::string>(
-              text("name", Kind::text,
-                   "Name of the source in reports; empty: the first of its files, as written."),
-              number, &BlendSource::name),
-          bound<BlendTables, std::vector<std::string>>(
-              text("files", Kind::texts, "Paths, or patterns, as data.files."), number,
-              &BlendSource::files),
-          bound<BlendTables, double>(
-              described(path + ".weight", Kind::real, "", above(0, 1e15),
-                        "The source's share of the training samples is its weight / the sum of all "
-                        "weights, at least a millionth."),
-              number, &BlendSource::weight)};
+  return {
+      bound<BlendTables, std::string>(
+          text("name", Kind::text, "Name of the source in reports; empty: the first of its files."),
+          number, &BlendSource::name),
+      bound<BlendTables, std::vector<std::string>>(
+          text("files", Kind::texts, "Paths, or patterns, as data.files."), number,
+          &BlendSource::files),
+      bound<BlendTables, double>(described(path + ".weight", Kind::real, "", above(0, 1e15),
+                                           "The source's share of the samples is its weight / "
+                                           "the sum of all weights, at least a millionth."),
+                                 number, &BlendSource::weight)};
 }
 
 std::vector<Key> group_keys(const std::string& path, Index number) {
   const auto number_key = [&](const char* name, double least, std::string doc) {
     return described(path + "." + name, Kind::real, "", from(least, 1000), std::move(doc));
   };
-  return {bound<GroupTables, std::string>(
-              described(path + ".match", Kind::text, "", {},
-                        "Pattern with * and ? over the names of parameters in Hugging Face's "
-                        "files: \"*bias\", \"wte.weight\". The first table that matches a "
-                        "parameter applies."),
-              number, &OptimizerGroup::match),
-          bound<GroupTables, double>(
-              number_key("lr_scale", 0,
-                         "Factor on the learning rate; 0: the parameters do not change."),
-              number, &OptimizerGroup::lr_scale),
-          bound<GroupTables, double>(
-              number_key("weight_decay", -1,
-                         "Weight decay of all parameters of the group, of any shape; -1: as "
-                         "without the group."),
-              number, &OptimizerGroup::weight_decay)};
+  return {
+      bound<GroupTables, std::string>(
+          described(path + ".match", Kind::text, "", {},
+                    "Pattern with * and ? over parameter names of Hugging Face's files: "
+                    "\"*bias\". The first table that matches applies."),
+          number, &OptimizerGroup::match),
+      bound<GroupTables, double>(
+          number_key("lr_scale", 0,
+                     "Factor on the learning rate; 0: the parameters do not change."),
+          number, &OptimizerGroup::lr_scale),
+      bound<GroupTables, double>(
+          number_key(
+              "weight_decay", -1,
+              "Weight decay of the group's parameters, of any shape; -1: as without the group."),
+          number, &OptimizerGroup::weight_decay)};
 }
 
 std::vector<Key> evaluation_keys(const std::string& path, Index number) {
@@ -128,20 +127,19 @@ std::vector<Key> evaluation_keys(const std::string& path, Index number) {
                   std::move(doc)),
         number, field);
   };
-  return {
-      bound<EvaluationTables, std::string>(
-          text("name", Kind::text, "Name in reports; empty: the first of its files, as written."),
-          number, &Evaluation::name),
-      bound<EvaluationTables, std::vector<std::string>>(
-          text("files", Kind::texts, "Paths, or patterns, as data.files."), number,
-          &Evaluation::files),
-      format_key(path + ".format", number),
-      whole("token_bytes", "bytes", 4, &Evaluation::token_bytes,
-            "Bytes of a token in format \"raw\", 2 or 4; 0: data.token_bytes."),
-      whole("every", "steps", most, &Evaluation::every,
-            "Steps from one evaluation to the next, and once at the end; 0: only at the end."),
-      whole("batches", "batches", most, &Evaluation::batches,
-            "Global batches of one evaluation; 0: all micro-batches that the files fill.")};
+  return {bound<EvaluationTables, std::string>(
+              text("name", Kind::text, "Name in reports; empty: the first of its files."), number,
+              &Evaluation::name),
+          bound<EvaluationTables, std::vector<std::string>>(
+              text("files", Kind::texts, "Paths, or patterns, as data.files."), number,
+              &Evaluation::files),
+          format_key(path + ".format", number),
+          whole("token_bytes", "bytes", 4, &Evaluation::token_bytes,
+                "Bytes of a token in format \"raw\", 2 or 4; 0: data.token_bytes."),
+          whole("every", "steps", most, &Evaluation::every,
+                "Steps from one evaluation to the next, and at the end; 0: only at the end."),
+          whole("batches", "batches", most, &Evaluation::batches,
+                "Global batches of one evaluation; 0: all micro-batches that the files fill.")};
 }
 
 template <class Tables>
@@ -170,8 +168,7 @@ const std::vector<TableList>& table_lists() {
                            "each (docs/data.md).",
                            blend_keys),
       list_of<EvaluationTables>("evaluate",
-                                "Data whose loss the run computes, in addition to validation: one "
-                                "table each (docs/data.md).",
+                                "Data whose loss the run computes: one table each (docs/data.md).",
                                 evaluation_keys)};
   return all;
 }

@@ -39,7 +39,7 @@ std::vector<Key> architecture() {
               "Vocabulary size; at least 256 for data.format = \"bytes\"."),
       integer("model.feed_forward", t, &Model::feed_forward, from(0, 1000000), "",
               "Width of the feed-forward part; 0: 4 * model.hidden, in \"llama\" 8/3 * "
-              "model.hidden rounded up to a multiple of 256."),
+              "model.hidden, rounded up to a multiple of 256."),
       llama(boolean("model.qkv_bias", t, &Model::qkv_bias,
                     "Queries, keys and values have biases, as in Qwen2.")),
       llama(boolean("model.qk_norm", t, &Model::qk_norm,
@@ -65,14 +65,12 @@ std::vector<Key> rotary() {
            "\"llama3\": angles with fewer turns than this within model.rope_original_sequence are "
            "scaled in full."),
       real("model.rope_high_freq_factor", t, &Model::rope_high_freq_factor, above(0, 1e6), "",
-           "\"llama3\": angles with more turns than this within model.rope_original_sequence are "
-           "not scaled."),
+           "\"llama3\": angles with more turns than this are not scaled."),
       real("model.rope_beta_fast", t, &Model::rope_beta_fast, above(0, 1e6), "",
            "\"yarn\": angles with more turns than this within model.rope_original_sequence are not "
            "scaled."),
       real("model.rope_beta_slow", t, &Model::rope_beta_slow, above(0, 1e6), "",
-           "\"yarn\": angles with fewer turns than this within model.rope_original_sequence are "
-           "scaled in full."),
+           "\"yarn\": angles with fewer turns than this are scaled in full."),
       real("model.rope_attention_factor", t, &Model::rope_attention_factor, from(0, 1e6), "",
            "\"yarn\": factor on queries and keys; 0: 0.1 ln(model.rope_factor) + 1."),
   };
@@ -83,21 +81,21 @@ std::vector<Key> the_rest() {
       text("model.config", t, &Model::config,
            "A config.json, or its folder, that sets the keys of the architecture; empty: none."),
       real("model.dropout", t, &Model::dropout, below(0, 1), "",
-           "Probability with which training drops an element that attention or the feed-forward "
-           "part adds to the residual stream; in \"gpt2\" also of the embedding."),
+           "Probability with which training drops an element that a block adds to the residual "
+           "stream, in \"gpt2\" also of the embedding."),
       real("model.attention_dropout", t, &Model::attention_dropout, below(0, 1), "",
            "Probability with which training drops a weight of attention."),
       boolean("model.sequence_parallel", t, &Model::sequence_parallel,
               "The grid.tensor ranks also split norms and the residual stream by rows: fewer "
-              "activations, more gathers, the same results up to rounding."),
+              "activations, more gathers, other rounding."),
       choice("model.init", t, &Model::init, initializations,
-             "\"normal\" draws all initial matrices with model.init_std; \"scaled\" multiplies the "
-             "deviation of those that write to the residual stream by 1 / sqrt(2 model.layers)."),
+             "\"normal\": all initial matrices have the deviation model.init_std; \"scaled\": "
+             "those that write to the residual stream have 1 / sqrt(2 model.layers) of it."),
       real("model.init_std", t, &Model::init_std, from(0, 10), "",
            "Standard deviation of the initial weights."),
       text("model.initial", t, &Model::initial,
            "Weights to start from: a safetensors file, an index of several, or a Hugging Face "
-           "folder; empty: random, from train.seed."),
+           "folder; empty: random."),
   };
 }
 

@@ -205,13 +205,16 @@ std::string allowed_briefly(const Key& key) {
     case Kind::duration:
       break;
     case Kind::text:
-      return "text";
     case Kind::texts:
-      return "list of texts";
     case Kind::boolean:
-      return "boolean";
-    case Kind::choice:
-      return allowed(key);
+      return "";
+    case Kind::choice: {
+      std::vector<std::string> others;
+      for (const std::string& name : key.choices) {
+        if (Value(name) != key.get(Config{})) others.push_back(in_quotes(name));
+      }
+      return alternatives(others);
+    }
   }
   constexpr std::string_view from = "from ";
   std::string phrase = range_phrase(key);

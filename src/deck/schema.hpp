@@ -105,7 +105,8 @@ const Use* use_in(const Key& key, const Config& config);
 /// The allowed values as a phrase: "an integer from 1 to 64".
 std::string allowed(const Key& key);
 
-/// The same next to a default, which shows the type: "1 to 64 ranks".
+/// The allowed values next to a default: "1 to 64 ranks", or the other choices. Empty for booleans
+/// and texts, whose default shows the type.
 std::string allowed_briefly(const Key& key);
 
 /// Joins texts for a sentence: "a, b or c".

@@ -87,7 +87,7 @@ error.
 `kzero defaults --reference` prints this page.
 )";
 
-constexpr const char* columns = "| key | default | allowed | meaning |\n|---|---|---|---|\n";
+constexpr const char* columns = "| key | default; allowed | meaning |\n|---|---|---|\n";
 
 /// The use that at least three keys of a table share; empty if there is none. The page mentions it
 /// once and marks these keys.
@@ -111,8 +111,9 @@ std::string reference_head(const std::string& table) {
 std::string reference_row(const Key& key) {
   const std::string uses = uses_of(key);
   const bool is_marked = !uses.empty() && uses == shared_use(key.table());
-  return fmt::format("| `{}`{} | `{}` | {} | {}{} |\n", key.name(), is_marked ? " *" : "",
-                     as_toml(key, key.get(Config{})), allowed_briefly(key), key.doc,
+  const std::string values = allowed_briefly(key);
+  return fmt::format("| `{}`{} | `{}`{} | {}{} |\n", key.name(), is_marked ? " *" : "",
+                     as_toml(key, key.get(Config{})), values.empty() ? "" : "; " + values, key.doc,
                      uses.empty() || is_marked ? "" : " " + uses);
 }
 
