@@ -47,7 +47,7 @@ def tokens_of(path):
 def documents(text, count):
     """Texts of words of `text`, and of what is awkward."""
     draw = random.Random(1)
-    words = text.split(" ")
+    words = [word for word in text.split(" ") if word]  # no text may be empty: prepare.py leaves it out
     texts = [" ".join(draw.choices(words, k=draw.randint(1, 60))) for _ in range(count)]
     return ["e\u0301 \u4e2d\u6587 \U0001f600\r\n\t\n", f"not the end: {END} of it", "\x00", "a" * 5000] + texts
 
