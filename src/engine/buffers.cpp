@@ -123,7 +123,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       gradients(arenas, b.trained_layout, gradient_options(config, b), b.training.target_elements(),
                 rank),
       state(state_buffers<T>(arenas, config, b, rank)),
-      sums(arenas, b),
+      sums(arenas, b, !host_reaches_state(config)),
       offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),
       model(b.definition->make<T>(arenas, {{.batch = config.train.micro_batch,
                                             .threads = threads,

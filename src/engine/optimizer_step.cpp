@@ -66,7 +66,8 @@ void OptimizerStep<T>::update(optim::Update update) {
 /// that replicated state is counted once.
 template <class T>
 void OptimizerStep<T>::add_up(const optim::Update& update) {
-  std::ranges::fill(buffers_.sums.words(update.pass), 0);
+  const tensor::Execution& exec = buffers_.model->exec();
+  buffers_.sums.clear(exec, update.pass);
   for (Index u = 0; u < std::ssize(states_); ++u) {
     const UnitState& unit = states_[u];
     const zero::Range own =
@@ -77,9 +78,10 @@ void OptimizerStep<T>::add_up(const optim::Update& update) {
     }
     if (own.begin == own.end) continue;
     optim::Share<T> share = share_of(u, update, own);
-    share.adds = buffers_.sums.of(update.pass, u);
+    share.adds = buffers_.sums.adds(update.pass, u);
     apply(update, share);
   }
+  buffers_.sums.read(exec, update.pass);
 }
 
 /// Runs the last pass. A unit's parameters are gathered while later units are updated and, if the

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/pinned_copy.hpp"
+
 namespace kzero::engine {
 
 namespace {
@@ -30,20 +32,45 @@ std::span<T> take(memory::Arenas& arenas, Index count) {
 
 }  // namespace
 
-ParameterSums::ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint)
+ParameterSums::ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint,
+                             bool updates_on_device)
     : table_(blueprint.trained), optimizer_(*blueprint.optimizer) {
+  Index most_words = 0;
   for (int pass = 0; pass + 1 < optimizer_.passes(); ++pass) {
     Values<std::uint64_t>& words = passes_.emplace_back();
     words.begin = begins_of(table_, [&](const param::ParamSpec& parameter) {
       return optimizer_.sum_words(pass, parameter);
     });
     words.all = take<std::uint64_t>(arenas, words.begin.back());
+    most_words = std::max(most_words, words.begin.back());
   }
+  if (updates_on_device && most_words > 0)
+    on_device_ = arenas.take<std::uint64_t>(memory::Category::optimizer, most_words);
   reduced_.begin = begins_of(table_, [&](const param::ParamSpec& parameter) {
     return param::length_of(optimizer_.reduced_state(), parameter.shape);
   });
   reduced_.all = take<float>(arenas, reduced_.begin.back());
   std::ranges::fill(reduced_.all, 0.0F);
+}
+
+void ParameterSums::clear(const tensor::Execution& exec, int pass) const {
+  const std::span<std::uint64_t> host = words(pass);
+  if (on_device_ == nullptr) {
+    std::ranges::fill(host, 0);
+  } else {
+    Kokkos::deep_copy(exec, tensor::Vector<std::uint64_t>(on_device_, host.size()), 0);
+  }
+}
+
+std::uint64_t* ParameterSums::adds(int pass, Index unit) const {
+  return on_device_ == nullptr ? of(pass, unit) : on_device_ + passes_[pass].begin[unit];
+}
+
+void ParameterSums::read(const tensor::Execution& exec, int pass) const {
+  if (on_device_ == nullptr) return;
+  const std::span<std::uint64_t> host = words(pass);
+  runtime::copy_to_host(exec, on_device_, host.data(), std::ssize(host));
+  exec.fence("kzero::engine::parameter_sums_read");
 }
 
 std::uint64_t* ParameterSums::of(int pass, Index unit) const {

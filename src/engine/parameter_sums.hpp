@@ -16,12 +16,20 @@ namespace kzero::engine {
 class ParameterSums {
  public:
   /// Allocates host memory on every rank for the sums of all passes and the reduced arrays of all
-  /// parameters. A single-pass optimizer needs none.
-  ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint);
+  /// parameters, and device memory for the sums of a pass if `updates_on_device`. A single-pass
+  /// optimizer needs none.
+  ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint, bool updates_on_device);
 
-  /// The words of the sums of a unit's parameters in a non-final pass.
+  /// Sets the words of a non-final pass to zero, on a device by work that it enqueues.
+  void clear(const tensor::Execution& exec, int pass) const;
+  /// The words of the sums of a unit's parameters to which the pass adds, in the memory of updates.
+  std::uint64_t* adds(int pass, Index unit) const;
+  /// Waits for the words of a pass, and copies them to host memory.
+  void read(const tensor::Execution& exec, int pass) const;
+
+  /// The words of the sums of a unit's parameters that were read.
   std::uint64_t* of(int pass, Index unit) const;
-  /// All words of a pass. The caller adds them over all ranks.
+  /// All words of a pass that were read. The caller adds them over all ranks.
   std::span<std::uint64_t> words(int pass) const;
 
   /// The reduced arrays of a unit's parameters, and of all parameters in the order of the table.
@@ -43,6 +51,7 @@ class ParameterSums {
   const param::Table& table_;
   const optim::Optimizer& optimizer_;
   std::vector<Values<std::uint64_t>> passes_;
+  std::uint64_t* on_device_ = nullptr;  // the words of the current pass; null: those in passes_
   Values<float> reduced_;
 };
 

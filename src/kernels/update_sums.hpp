@@ -105,59 +105,111 @@ KOKKOS_INLINE_FUNCTION void team_block(const Team& team, const Rule& rule, Index
   }
 }
 
+/// Adds sums to those in consecutive words, to which other teams add at the same time. Integers
+/// have the same sum in any order.
+template <int count>
+KOKKOS_INLINE_FUNCTION void add_atomically(const ExactSums<count>& sums, std::uint64_t* words) {
+  for (int s = 0; s < count; ++s) {
+    for (const std::uint64_t word : sums.sum[s].word) {
+      if (word != 0) Kokkos::atomic_add(words, word);
+      ++words;
+    }
+  }
+}
+
 }  // namespace detail
 
-/// Updates elements [first, first + count) of a unit and returns the sums of their terms. The
-/// arrays are in device memory and begin at element `first`. Waits for the result.
+/// Elements of one parameter, their rule, and where the sums of their terms are added.
 template <class T, class Rule>
-ExactSums<Rule::sums> update_and_sum(const Execution& exec, const Rule& rule,
-                                     const UpdateArrays<T, Rule::arrays>& arrays, Index first,
-                                     Index count) {
-  const Rule r = rule;
-  const UpdateArrays<T, Rule::arrays> all = arrays;
-  const SquaresBlocks blocks{first, first + count};
-  ExactSums<Rule::sums> result;
-  Kokkos::parallel_reduce(
+struct UpdateSumPart {
+  UpdatePart<T, Rule> part;
+  Index first = 0;                 // number of element 0 within the unit
+  std::uint64_t* words = nullptr;  // of Rule::sums exact sums; null: not added
+
+  KOKKOS_INLINE_FUNCTION SquaresBlocks blocks() const { return {first, first + part.count}; }
+
+  /// Calls f(count, arrays) for block `number`.
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void with_block(Index number, const F& f) const {
+    const Index begin = blocks().begin(number);
+    f(blocks().end(number) - begin, part.arrays + (begin - first));
+  }
+};
+
+/// The parts that one launch updates and sums.
+template <class T, class Rule>
+using UpdateSumTable = LaunchTable<UpdateSumPart<T, Rule>, 16>;
+
+/// Updates all elements of a table and adds up their terms. Arrays and words are in device memory.
+template <class T, class Rule>
+void update_and_sum(const Execution& exec, const UpdateSumTable<T, Rule>& table) {
+  using Sums = ExactSums<Rule::sums>;
+  const UpdateSumTable<T, Rule> t = table;
+  Kokkos::parallel_for(
       "kzero::kernels::update_and_sum",
-      Policy(exec, static_cast<int>(ceil_div(blocks.count(), detail::sum_blocks_at_once)),
-             team_size(16), vector_length(8)),
-      KOKKOS_LAMBDA(const Team& team, ExactSums<Rule::sums>& total) {
-        const Index from = team.league_rank() * Index{detail::sum_blocks_at_once};
-        const Index to = Kokkos::min(blocks.count(), from + Index{detail::sum_blocks_at_once});
-        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, from, to), [&](Index number) {
-          const Index begin = blocks.begin(number), n = blocks.end(number) - begin;
-          const auto at = all + (begin - blocks.first);
-          detail::team_block(team, r, n, at, total);
-        });
-      },
-      result);
-  return result;
+      TablePolicy(exec, static_cast<int>(t.blocks()), team_size(16), vector_length(8)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const int which = t.part_of(team.league_rank());
+        const UpdateSumPart<T, Rule>& own = t.part(which);
+        const Index turn = team.league_rank() - t.first_block(which);
+        const Index from = turn * Index{detail::sum_blocks_at_once};
+        const Index to =
+            Kokkos::min(own.blocks().count(), from + Index{detail::sum_blocks_at_once});
+        Sums sums;
+        Kokkos::parallel_reduce(
+            Kokkos::TeamThreadRange(team, from, to),
+            [&](Index number, Sums& total) {
+              own.with_block(number, [&](Index n, const UpdateArrays<T, Rule::arrays>& at) {
+                detail::team_block(team, own.part.rule, n, at, total);
+              });
+            },
+            sums);
+        if (own.words == nullptr) return;
+        Kokkos::single(Kokkos::PerTeam(team), [&]() { detail::add_atomically(sums, own.words); });
+      });
 }
 
-/// Does the same with arrays in host memory.
+/// Does the same with arrays and words in host memory.
 template <class T, class Rule>
-ExactSums<Rule::sums> update_and_sum(HostCores, const Rule& rule,
-                                     const UpdateArrays<T, Rule::arrays>& arrays, Index first,
-                                     Index count) {
-  using Host = Kokkos::DefaultHostExecutionSpace;
-  const SquaresBlocks blocks{first, first + count};
-  ExactSums<Rule::sums> result;
-  Kokkos::parallel_reduce(
-      "kzero::kernels::update_and_sum_on_host",
-      Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>>(
-          Host(), 0, ceil_div(blocks.count(), detail::sum_blocks_at_once)),
-      [=](Index part, ExactSums<Rule::sums>& total) {
-        const Index from = part * detail::sum_blocks_at_once;
-        const Index to = std::min(blocks.count(), from + detail::sum_blocks_at_once);
-        for (Index number = from; number < to; ++number) {
-          const Index begin = blocks.begin(number);
-          detail::host_block(rule, blocks.end(number) - begin, arrays + (begin - first), total,
-                             std::make_index_sequence<Rule::arrays>(),
-                             std::make_index_sequence<Rule::sums>());
-        }
-      },
-      result);
-  return result;
+void update_and_sum(HostCores cores, const UpdateSumTable<T, Rule>& table) {
+  for_blocks("kzero::kernels::update_and_sum_on_host", cores, table.blocks(), [&](Index number) {
+    const int which = table.part_of(number);
+    const UpdateSumPart<T, Rule>& own = table.part(which);
+    const Index from = (number - table.first_block(which)) * detail::sum_blocks_at_once;
+    const Index to = std::min(own.blocks().count(), from + detail::sum_blocks_at_once);
+    ExactSums<Rule::sums> sums;
+    for (Index block = from; block < to; ++block) {
+      own.with_block(block, [&](Index n, const UpdateArrays<T, Rule::arrays>& at) {
+        detail::host_block(own.part.rule, n, at, sums, std::make_index_sequence<Rule::arrays>(),
+                           std::make_index_sequence<Rule::sums>());
+      });
+    }
+    if (own.words != nullptr) detail::add_atomically(sums, own.words);
+  });
 }
+
+/// Collects updates of several parameters whose terms are summed, and runs them with as few
+/// launches as possible. Where is Execution or HostCores, for arrays and words in the memory of the
+/// device or the host.
+template <class T, class Rule, class Where>
+class UpdateSumBatch {
+ public:
+  explicit UpdateSumBatch(const Where& where) : where_(where) {}
+
+  void add(const UpdateSumPart<T, Rule>& part) {
+    if (table_.is_full()) run();
+    table_.add(part, ceil_div(part.blocks().count(), detail::sum_blocks_at_once));
+  }
+
+  /// Runs the updates that were added since the last call.
+  void run() {
+    if (table_.blocks() > 0) update_and_sum(where_, table_);
+    table_.clear();
+  }
+
+ private:
+  const Where& where_;
+  UpdateSumTable<T, Rule> table_;
+};
 
 }  // namespace kzero::kernels

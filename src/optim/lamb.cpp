@@ -72,19 +72,19 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
 
   template <class Where, class T>
   void update_share(const Where& where, const Update& update, const Share<T>& share) const {
-    kernels::UpdateBatch<T, LambWeights, Where> batch(where);
+    kernels::UpdateSumBatch<T, LambMoments, Where> moments(where);
+    kernels::UpdateBatch<T, LambWeights, Where> weights(where);
     for_each_part(update, share, [&](const Update& own, const ParameterPart<T>& part) {
       const auto arrays = arrays_of<LambSettings::arrays>(part);
       const LambSettings settings{adamw_step(deck_, own, part.weight_decay)};
       if (update.pass == 0) {
-        const auto sums = kernels::update_and_sum<T>(where, LambMoments{settings}, arrays,
-                                                     part.first, part.count);
-        if (part.adds != nullptr) kernels::add_to_words(sums, part.adds);
+        moments.add({{{settings}, arrays, part.count}, part.first, part.adds});
       } else {
-        batch.add({settings, rate_of(own, part)}, arrays, part.count);
+        weights.add({settings, rate_of(own, part)}, arrays, part.count);
       }
     });
-    batch.run();
+    moments.run();
+    weights.run();
   }
 
  private:

@@ -70,10 +70,11 @@ struct Share {
   const T* gradient = nullptr;  // at begin
   T* parameters = nullptr;      // at begin; in fp32 they may be the master weights themselves
   State state;                  // at begin
-  // For optimizers with several passes, in host memory: the words of the sums of the unit's
-  // parameters, Optimizer::sum_words() of them per parameter, in the order of parameters.
-  const std::uint64_t* sums = nullptr;  // of the previous pass, over all ranks
-  std::uint64_t* adds = nullptr;        // of this pass; null if another rank sums these elements
+  // For optimizers with several passes: the words of the sums of the unit's parameters,
+  // Optimizer::sum_words() of them per parameter, in the order of parameters.
+  const std::uint64_t* sums = nullptr;  // of the previous pass, over all ranks; in host memory
+  std::uint64_t* adds = nullptr;        // of this pass, in the memory of the place; null if another
+                                        // rank sums these elements
   const float* reduced = nullptr;  // in host memory: the unit's reduced arrays, in the same order
   Index tensor_rank = 0;  // replicated parameters are summed only on the rank that owns them
   T* prepared = nullptr;  // at begin: MatrixRule::prepare()'s result; may alias the gradient

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/initialize.hpp"
@@ -53,6 +54,9 @@ class Case {
       state_.emplace_back("kzero::tests::state", layout_.total());
     for (int pass = 0; pass < optimizer_->passes(); ++pass)
       words_.emplace_back(static_cast<std::size_t>(units * words_of(pass)));
+    std::size_t most_words = 0;
+    for (const auto& words : words_) most_words = std::max(most_words, words.size());
+    adds_ = Kokkos::View<std::uint64_t*>("kzero::tests::adds", most_words);
     Index reduced = 0;
     for (const auto& parameter : table_[0].params)
       reduced += param::length_of(optimizer_->reduced_state(), parameter.shape);
@@ -67,8 +71,9 @@ class Case {
                          .gradient_norm = 0.01 * std::sqrt(static_cast<double>(layout_.total()))};
     for (; update.pass < optimizer_->passes(); ++update.pass) {
       if (update.pass > 0) reduce(update);
-      std::ranges::fill(words_[update.pass], 0);
+      Kokkos::deep_copy(exec_, adds_, 0);
       for (Index u = 0; u < units; ++u) optimizer_->update(exec_, update, share(u, update.pass));
+      read_sums(words_[update.pass]);
     }
     exec_.fence("kzero::tests::update");
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -84,6 +89,13 @@ class Case {
     if (pass + 1 == optimizer_->passes()) return words;
     for (const auto& parameter : table_[0].params) words += optimizer_->sum_words(pass, parameter);
     return words;
+  }
+
+  /// Waits for the words that a pass added up.
+  void read_sums(std::vector<std::uint64_t>& words) const {
+    if (words.empty()) return;
+    const Kokkos::View<std::uint64_t*, Kokkos::HostSpace> host(words.data(), words.size());
+    Kokkos::deep_copy(host, Kokkos::subview(adds_, std::pair(std::size_t{0}, words.size())));
   }
 
   void reduce(const optim::Update& update) {
@@ -109,9 +121,8 @@ class Case {
                           {}};
     for (const auto& array : state_) share.state.add(array.data() + unit.begin);
     if constexpr (std::is_same_v<T, float>) share.parameters = share.state.master();
-    const auto words = [&](int which) { return words_[which].data() + u * words_of(which); };
-    share.adds = words(pass);
-    if (pass > 0) share.sums = words(pass - 1);
+    share.adds = adds_.data() + u * words_of(pass);
+    if (pass > 0) share.sums = words_[pass - 1].data() + u * words_of(pass - 1);
     share.reduced = reduced_.data() + u * (std::ssize(reduced_) / units);
     return share;
   }
@@ -122,7 +133,8 @@ class Case {
   const param::FlatLayout layout_;
   Kokkos::View<T*> gradient_, parameters_;
   std::vector<Kokkos::View<float*>> state_;
-  std::vector<std::vector<std::uint64_t>> words_;
+  Kokkos::View<std::uint64_t*> adds_;              // of the current pass
+  std::vector<std::vector<std::uint64_t>> words_;  // of each pass that is complete
   std::vector<float> reduced_;
   Index number_ = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "kernels/exact_sum.hpp"
 #include "support/guarded.hpp"
+#include "support/launches.hpp"
 #include "support/numbers.hpp"
 #include "support/same_bits.hpp"
 
@@ -84,18 +85,20 @@ template <class T>
 std::vector<std::uint64_t> update_in_parts(const LambUnit<T>& unit, Index length) {
   const auto optimizer = make_lamb(lamb_settings());
   std::vector<std::uint64_t> sums(words_of_test);
+  const Guarded<std::uint64_t> adds(sums);
   Update update = lamb_step;
   for (update.pass = 0; update.pass < optimizer->passes(); ++update.pass) {
     for (Index begin = 0; begin < unit.count; begin += length) {
       Share<T> share = unit.share(begin, std::min(unit.count, begin + length));
       if (update.pass == 0) {
-        share.adds = sums.data();
+        share.adds = adds.data();
       } else {
         share.sums = sums.data();
       }
       optimizer->update({}, update, share);
     }
     if (update.pass == 0) {
+      sums = adds.host();
       EXPECT_TRUE(tests::same_bits(unit.master.host(), numbers<float>(unit.count, 1)))
           << "parameters change in the last pass alone";
     }
@@ -207,14 +210,25 @@ TYPED_TEST(Lamb, OnTheHostIsTheSame) {
 TEST(LambSums, CountOnTheOwnerOfWhatSeveralTensorRanksHold) {
   const LambUnit<float> unit(11);
   const auto optimizer = make_lamb(lamb_settings());
-  std::vector<std::uint64_t> sums(words_of_test);
+  const Guarded<std::uint64_t> sums{std::vector<std::uint64_t>(words_of_test)};
   Share<float> share = unit.share(0, unit.count);
   share.adds = sums.data();
   share.tensor_rank = 1;  // the parameters are replicated: rank 0 counts them
   optimizer->update({}, lamb_step, share);
-  EXPECT_EQ(sums, std::vector<std::uint64_t>(words_of_test));
+  EXPECT_EQ(sums.host(), std::vector<std::uint64_t>(words_of_test));
   EXPECT_FALSE(tests::same_bits(unit.first.host(), numbers<float>(unit.count, 2, 0.1)))
       << "its moments are updated all the same";
+}
+
+TEST(LambSums, IsOneLaunchForAllParametersOfAUnit) {
+  const LambUnit<float> unit(11);
+  const auto optimizer = make_lamb(lamb_settings());
+  const Guarded<std::uint64_t> sums{std::vector<std::uint64_t>(words_of_test)};
+  Share<float> share = unit.share(0, unit.count);
+  share.adds = sums.data();
+  const tests::Launches launches;
+  optimizer->update({}, lamb_step, share);
+  EXPECT_EQ(launches.count(), 1);
 }
 
 }  // namespace

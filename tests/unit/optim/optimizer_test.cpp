@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "optim/cpu_offload.hpp"
 #include "support/guarded.hpp"
+#include "support/launches.hpp"
 #include "support/numbers.hpp"
 
 namespace kzero::optim {
@@ -92,25 +93,11 @@ TEST(Update, OfPartsIsTheUpdateOfTheWhole) {
   EXPECT_TRUE(tests::same_bits(whole.second.host(), cut.second.host()));
 }
 
-namespace tools = Kokkos::Tools::Experimental;
-
-tools::EventSet other_callbacks;  // of the stand-in device, which this test calls, too
-int launches = 0;
-
-void count_launch(const char* name, std::uint32_t device, std::uint64_t* id) {
-  ++launches;
-  if (other_callbacks.begin_parallel_for != nullptr)
-    other_callbacks.begin_parallel_for(name, device, id);
-}
-
 TEST(Update, IsOneLaunchForAllParametersOfAUnit) {
   const Unit unit;
-  other_callbacks = tools::get_callbacks();
-  launches = 0;
-  tools::set_begin_parallel_for_callback(&count_launch);
+  const tests::Launches launches;
   update_range(unit, param::FlatLayout(table(), 1), 0, 30, 1);
-  tools::set_callbacks(other_callbacks);
-  EXPECT_EQ(launches, 1);
+  EXPECT_EQ(launches.count(), 1);
 }
 
 TEST(Update, In16BitsKeepsMasterWeightsInFp32AndRoundsTheParameters) {
