@@ -310,10 +310,12 @@ void add_run(std::vector<Key>& table) {
   table.push_back(
       integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
               "Threads per rank; 0: OMP_NUM_THREADS, else the node's cores divided by its ranks."));
-  table.push_back(choice("run.gemm", t, &Run::gemm, gemm_backends,
-                         "GEMM back end: \"onednn\" and \"blas\" on hosts, \"cublaslt\" in CUDA "
-                         "builds, \"hipblaslt\" in HIP builds; \"auto\": the first of these that "
-                         "the build has; \"reference\": for tests and other devices."));
+  table.push_back(
+      choice("run.gemm", t, &Run::gemm, gemm_backends,
+             "GEMM back end: \"onednn\" and \"blas\" on hosts, \"cublaslt\" in CUDA "
+             "builds, \"hipblaslt\" in HIP builds; \"auto\": the first of these that "
+             "the build has; \"reference\": for tests and other devices. With \"blas\", "
+             "bits may depend on run.threads."));
   table.push_back(choice("run.attention", t, &Run::attention, attention_kinds,
                          "Attention of 16-bit runs: \"cudnn\" in CUDA builds that have it, or "
                          "kzero's own kernels; \"auto\": \"cudnn\" if it supports the shape."));

@@ -1,5 +1,6 @@
 #include <dnnl.h>
 
+#include <algorithm>
 #include <dnnl.hpp>
 #include <map>
 #include <tuple>
@@ -14,10 +15,51 @@ namespace {
 
 char dnnl_letter(Transpose t) { return t == Transpose::no ? 'N' : 'T'; }
 
+/// Returns whether one instruction set contains another: the bits of its number include the
+/// other's.
+bool contains(unsigned set, dnnl::cpu_isa other) {
+  const auto bits = static_cast<unsigned>(other);
+  return (set & bits) == bits;
+}
+
+unsigned instruction_set() { return static_cast<unsigned>(dnnl::get_effective_cpu_isa()); }
+
+/// Returns whether sgemm may divide the sums of an element among threads, so that its bits depend
+/// on their number. oneDNN does this where it has no code for AVX-512.
+bool divides_sums() {
+  static const bool divides = !contains(instruction_set(), dnnl::cpu_isa::avx512_core);
+  return divides;
+}
+
+/// Computes C in tiles of constant size, each on one thread: oneDNN starts no threads within a
+/// parallel region.
+dnnl_status_t tiled_sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a,
+                          Index lda, const float* b, Index ldb, float beta, float* c, Index ldc) {
+  // Multiples of the 6 x 16 elements that sgemm's innermost loop keeps in registers.
+  constexpr Index tile_m = 96, tile_n = 256;
+  const Index across = ceil_div(n, tile_n);
+  int failed = dnnl_success;  // which is 0
+  Kokkos::parallel_reduce(
+      "kzero::tensor::tiled_sgemm",
+      Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<Index>>(
+          0, ceil_div(m, tile_m) * across),
+      [=](Index tile, int& statuses) {
+        const Index i = tile / across * tile_m, j = tile % across * tile_n;
+        statuses |=
+            dnnl_sgemm(dnnl_letter(ta), dnnl_letter(tb), std::min(tile_m, m - i),
+                       std::min(tile_n, n - j), k, 1, a + (ta == Transpose::no ? i * lda : i), lda,
+                       b + (tb == Transpose::no ? j : j * ldb), ldb, beta, c + i * ldc + j, ldc);
+      },
+      Kokkos::BOr<int>(failed));
+  return static_cast<dnnl_status_t>(failed);
+}
+
 void dnnl_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
                   const float* b, Index ldb, float beta, float* c, Index ldc) {
   const dnnl_status_t status =
-      dnnl_sgemm(dnnl_letter(ta), dnnl_letter(tb), m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
+      divides_sums()
+          ? tiled_sgemm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc)
+          : dnnl_sgemm(dnnl_letter(ta), dnnl_letter(tb), m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
   KZERO_REQUIRE(status == dnnl_success, ExitCode::other,
                 "oneDNN's sgemm failed with status {} for {} x {} x {}", static_cast<int>(status),
                 m, n, k);
@@ -112,13 +154,6 @@ struct Primitives {
   }
 };
 
-/// Returns whether one instruction set contains another: the bits of its number include the
-/// other's.
-bool contains(unsigned set, dnnl::cpu_isa other) {
-  const auto bits = static_cast<unsigned>(other);
-  return (set & bits) == bits;
-}
-
 std::string name_of(unsigned set) {
   using Isa = dnnl::cpu_isa;
   constexpr std::pair<Isa, const char*> names[] = {{Isa::avx512_core_amx, "AMX"},
@@ -133,8 +168,6 @@ std::string name_of(unsigned set) {
   }
   return fmt::format("instruction set {:#x}", set);
 }
-
-unsigned instruction_set() { return static_cast<unsigned>(dnnl::get_effective_cpu_isa()); }
 
 /// Returns whether the processor has bf16 products. Without them, oneDNN 2's matmul reaches a fifth
 /// of the speed of its sgemm.

@@ -345,29 +345,39 @@ class Runs(LaunchTest):
             "does not resume bit for bit: zero.accumulate is \"local\", was \"reduced\"; train.steps is 7, was 6", shown
         )
 
+    def steps_with_threads(self, precision, threads):
+        metrics = f"{precision}{threads}.jsonl"
+        self.expect(
+            self.train(
+                "checkpoint.folder=",
+                f"train.precision={precision}",
+                "train.micro_batch=8",
+                "train.global_batch=16",
+                "model.hidden=96",
+                "model.sequence=61",
+                f"run.threads={threads}",
+                f"run.metrics={metrics}",
+            ),
+            0,
+        )
+        steps = steps_of(self.folder / metrics)
+        (self.folder / metrics).unlink()
+        return steps
+
     @unittest.skipIf(FOR_DEVICES, "kernels run on threads of the device")
     def test_threads_do_not_change_a_bit(self):
         for precision in ("fp32", "bf16", "fp16"):
-            for threads in (1, 2, 3):
-                self.expect(
-                    self.train(
-                        "checkpoint.folder=",
-                        f"train.precision={precision}",
-                        "train.micro_batch=8",
-                        "train.global_batch=16",
-                        "model.hidden=96",
-                        "model.sequence=61",
-                        f"run.threads={threads}",
-                        f"run.metrics={precision}{threads}.jsonl",
-                    ),
-                    0,
-                )
+            alone = self.steps_with_threads(precision, 1)
             for threads in (2, 3):
-                self.assertEqual(
-                    steps_of(self.folder / f"{precision}{threads}.jsonl"),
-                    steps_of(self.folder / f"{precision}1.jsonl"),
-                    f"{precision}, {threads} threads",
-                )
+                self.assertEqual(self.steps_with_threads(precision, threads), alone, f"{precision}, {threads} threads")
+
+    @unittest.skipIf(FOR_DEVICES, "kernels run on threads of the device")
+    def test_threads_do_not_change_a_bit_without_avx512(self):
+        with mock.patch.dict(os.environ, DNNL_MAX_CPU_ISA="AVX2"):
+            for precision in ("fp32", "bf16"):
+                alone = self.steps_with_threads(precision, 1)
+                for threads in (3, 4):
+                    self.assertEqual(self.steps_with_threads(precision, threads), alone, f"{precision}, {threads} threads")
 
     def test_a_finished_run_stays_finished(self):
         self.expect(self.train(ranks=2), 0)
