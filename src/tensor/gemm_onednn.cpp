@@ -38,20 +38,17 @@ dnnl_status_t tiled_sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k,
   // Multiples of the 6 x 16 elements that sgemm's innermost loop keeps in registers.
   constexpr Index tile_m = 96, tile_n = 256;
   const Index across = ceil_div(n, tile_n);
-  int failed = dnnl_success;  // which is 0
-  Kokkos::parallel_reduce(
-      "kzero::tensor::tiled_sgemm",
-      Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::IndexType<Index>>(
-          0, ceil_div(m, tile_m) * across),
-      [=](Index tile, int& statuses) {
-        const Index i = tile / across * tile_m, j = tile % across * tile_n;
-        statuses |=
-            dnnl_sgemm(dnnl_letter(ta), dnnl_letter(tb), std::min(tile_m, m - i),
-                       std::min(tile_n, n - j), k, 1, a + (ta == Transpose::no ? i * lda : i), lda,
-                       b + (tb == Transpose::no ? j : j * ldb), ldb, beta, c + i * ldc + j, ldc);
-      },
-      Kokkos::BOr<int>(failed));
-  return static_cast<dnnl_status_t>(failed);
+  const Index tiles = ceil_div(m, tile_m) * across;
+  int statuses = dnnl_success;  // which is 0
+#pragma omp parallel for reduction(| : statuses)
+  for (Index tile = 0; tile < tiles; ++tile) {
+    const Index i = tile / across * tile_m, j = tile % across * tile_n;
+    statuses |=
+        dnnl_sgemm(dnnl_letter(ta), dnnl_letter(tb), std::min(tile_m, m - i),
+                   std::min(tile_n, n - j), k, 1, a + (ta == Transpose::no ? i * lda : i), lda,
+                   b + (tb == Transpose::no ? j : j * ldb), ldb, beta, c + i * ldc + j, ldc);
+  }
+  return static_cast<dnnl_status_t>(statuses);
 }
 
 void dnnl_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
