@@ -108,6 +108,9 @@ KOKKOS_INLINE_FUNCTION void team_update(const Threads& threads, const Rule& rule
 
 }  // namespace detail
 
+/// The parameters that one launch updates at most. A block of a transformer has about a dozen.
+inline constexpr int update_parts_at_once = 16;
+
 /// Elements of one parameter and their rule.
 template <class T, class Rule>
 struct UpdatePart {
@@ -115,14 +118,22 @@ struct UpdatePart {
   UpdateArrays<T, Rule::arrays> arrays;
   Index count = 0;
 
+  Index blocks() const { return ceil_div(count, element_block); }
+
+  template <class Where>
+  static void launch(const Where& where, const LaunchTable<UpdatePart, update_parts_at_once>& t) {
+    update_parts(where, t);
+  }
+
   KOKKOS_INLINE_FUNCTION Index elements_of_block(Index begin) const {
     return Kokkos::min(Index{element_block}, count - begin);
   }
 };
 
-/// The parts that one launch updates: the parameters of a block of a transformer are about a dozen.
 template <class T, class Rule>
-using UpdateTable = LaunchTable<UpdatePart<T, Rule>, 16>;
+using UpdateTable = LaunchTable<UpdatePart<T, Rule>, update_parts_at_once>;
+template <class T, class Rule, class Where>
+using UpdateBatch = LaunchBatch<UpdatePart<T, Rule>, update_parts_at_once, Where>;
 
 /// Updates all elements of a table whose arrays are in device memory.
 template <class T, class Rule>
@@ -149,35 +160,12 @@ void update_parts(HostCores cores, const UpdateTable<T, Rule>& table) {
   });
 }
 
-/// Collects the updates of several parameters and runs them with as few launches as possible. Where
-/// is Execution or HostCores, for arrays in the memory of the device or the host.
-template <class T, class Rule, class Where>
-class UpdateBatch {
- public:
-  explicit UpdateBatch(const Where& where) : where_(where) {}
-
-  void add(const Rule& rule, const UpdateArrays<T, Rule::arrays>& arrays, Index count) {
-    if (table_.is_full()) run();
-    table_.add({rule, arrays, count}, ceil_div(count, element_block));
-  }
-
-  /// Runs the updates that were added since the last call.
-  void run() {
-    if (table_.blocks() > 0) update_parts(where_, table_);
-    table_.clear();
-  }
-
- private:
-  const Where& where_;
-  UpdateTable<T, Rule> table_;
-};
-
 /// Updates elements [0, count) of arrays in the memory of `where`.
 template <class T, class Where, class Rule>
 void update_elements(const Where& where, const Rule& rule,
                      const UpdateArrays<T, Rule::arrays>& arrays, Index count) {
   UpdateBatch<T, Rule, Where> batch(where);
-  batch.add(rule, arrays, count);
+  batch.add({rule, arrays, count});
   batch.run();
 }
 

@@ -58,4 +58,29 @@ class LaunchTable {
   int count_ = 0;
 };
 
+/// Collects parts and processes them with as few launches as possible. A part has
+///   Index blocks() const                             its blocks in the table
+///   static void launch(const Where&, const LaunchTable<Part, most>&)
+/// Where is Execution or HostCores, for arrays in the memory of the device or the host.
+template <class Part, int most, class Where>
+class LaunchBatch {
+ public:
+  explicit LaunchBatch(const Where& where) : where_(where) {}
+
+  void add(const Part& part) {
+    if (table_.is_full()) run();
+    table_.add(part, part.blocks());
+  }
+
+  /// Processes the parts that were added since the last call.
+  void run() {
+    if (table_.blocks() > 0) Part::launch(where_, table_);
+    table_.clear();
+  }
+
+ private:
+  const Where& where_;
+  LaunchTable<Part, most> table_;
+};
+
 }  // namespace kzero::kernels

@@ -106,7 +106,8 @@ KOKKOS_INLINE_FUNCTION void team_block(const Team& team, const Rule& rule, Index
 }
 
 /// Adds sums to those in consecutive words, to which other teams add at the same time. Integers
-/// have the same sum in any order.
+/// have the same sum in any order. Carries stay where they are: an exact sum has room for the
+/// blocks of any parameter.
 template <int count>
 KOKKOS_INLINE_FUNCTION void add_atomically(const ExactSums<count>& sums, std::uint64_t* words) {
   for (int s = 0; s < count; ++s) {
@@ -126,19 +127,28 @@ struct UpdateSumPart {
   Index first = 0;                 // number of element 0 within the unit
   std::uint64_t* words = nullptr;  // of Rule::sums exact sums; null: not added
 
-  KOKKOS_INLINE_FUNCTION SquaresBlocks blocks() const { return {first, first + part.count}; }
+  KOKKOS_INLINE_FUNCTION SquaresBlocks sum_blocks() const { return {first, first + part.count}; }
 
-  /// Calls f(count, arrays) for block `number`.
+  Index blocks() const { return ceil_div(sum_blocks().count(), detail::sum_blocks_at_once); }
+
+  template <class Where>
+  static void launch(const Where& where,
+                     const LaunchTable<UpdateSumPart, update_parts_at_once>& t) {
+    update_and_sum(where, t);
+  }
+
+  /// Calls f(count, arrays) for the elements of sum block `number`.
   template <class F>
   KOKKOS_INLINE_FUNCTION void with_block(Index number, const F& f) const {
-    const Index begin = blocks().begin(number);
-    f(blocks().end(number) - begin, part.arrays + (begin - first));
+    const Index begin = sum_blocks().begin(number);
+    f(sum_blocks().end(number) - begin, part.arrays + (begin - first));
   }
 };
 
-/// The parts that one launch updates and sums.
 template <class T, class Rule>
-using UpdateSumTable = LaunchTable<UpdateSumPart<T, Rule>, 16>;
+using UpdateSumTable = LaunchTable<UpdateSumPart<T, Rule>, update_parts_at_once>;
+template <class T, class Rule, class Where>
+using UpdateSumBatch = LaunchBatch<UpdateSumPart<T, Rule>, update_parts_at_once, Where>;
 
 /// Updates all elements of a table and adds up their terms. Arrays and words are in device memory.
 template <class T, class Rule>
@@ -154,7 +164,7 @@ void update_and_sum(const Execution& exec, const UpdateSumTable<T, Rule>& table)
         const Index turn = team.league_rank() - t.first_block(which);
         const Index from = turn * Index{detail::sum_blocks_at_once};
         const Index to =
-            Kokkos::min(own.blocks().count(), from + Index{detail::sum_blocks_at_once});
+            Kokkos::min(own.sum_blocks().count(), from + Index{detail::sum_blocks_at_once});
         Sums sums;
         Kokkos::parallel_reduce(
             Kokkos::TeamThreadRange(team, from, to),
@@ -176,7 +186,7 @@ void update_and_sum(HostCores cores, const UpdateSumTable<T, Rule>& table) {
     const int which = table.part_of(number);
     const UpdateSumPart<T, Rule>& own = table.part(which);
     const Index from = (number - table.first_block(which)) * detail::sum_blocks_at_once;
-    const Index to = std::min(own.blocks().count(), from + detail::sum_blocks_at_once);
+    const Index to = std::min(own.sum_blocks().count(), from + detail::sum_blocks_at_once);
     ExactSums<Rule::sums> sums;
     for (Index block = from; block < to; ++block) {
       own.with_block(block, [&](Index n, const UpdateArrays<T, Rule::arrays>& at) {
@@ -187,29 +197,5 @@ void update_and_sum(HostCores cores, const UpdateSumTable<T, Rule>& table) {
     if (own.words != nullptr) detail::add_atomically(sums, own.words);
   });
 }
-
-/// Collects updates of several parameters whose terms are summed, and runs them with as few
-/// launches as possible. Where is Execution or HostCores, for arrays and words in the memory of the
-/// device or the host.
-template <class T, class Rule, class Where>
-class UpdateSumBatch {
- public:
-  explicit UpdateSumBatch(const Where& where) : where_(where) {}
-
-  void add(const UpdateSumPart<T, Rule>& part) {
-    if (table_.is_full()) run();
-    table_.add(part, ceil_div(part.blocks().count(), detail::sum_blocks_at_once));
-  }
-
-  /// Runs the updates that were added since the last call.
-  void run() {
-    if (table_.blocks() > 0) update_and_sum(where_, table_);
-    table_.clear();
-  }
-
- private:
-  const Where& where_;
-  UpdateSumTable<T, Rule> table_;
-};
 
 }  // namespace kzero::kernels

@@ -122,7 +122,8 @@ class RuleOptimizer : public ElementwiseOptimizer<RuleOptimizer<Own, Rule>> {
     const Own& own = static_cast<const Own&>(*this);
     kernels::UpdateBatch<T, Rule, Where> batch(where);
     this->for_each_part(update, share, [&](const Update& of_part, const ParameterPart<T>& part) {
-      batch.add(own.rule_of(of_part, part.weight_decay), arrays_of<Rule::arrays>(part), part.count);
+      batch.add(
+          {own.rule_of(of_part, part.weight_decay), arrays_of<Rule::arrays>(part), part.count});
     });
     batch.run();
   }

@@ -80,7 +80,7 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
       if (update.pass == 0) {
         moments.add({{{settings}, arrays, part.count}, part.first, part.adds});
       } else {
-        weights.add({settings, rate_of(own, part)}, arrays, part.count);
+        weights.add({{settings, rate_of(own, part)}, arrays, part.count});
       }
     });
     moments.run();

@@ -36,10 +36,10 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
     kernels::UpdateBatch<T, kernels::AdamWStep, Where> others(where);
     for_each_part(update, share, [&](const Update& own, const ParameterPart<T>& part) {
       if (part.spec->is_matrix()) {
-        matrices.add(rate_of(own, part), arrays_of<kernels::MuonRate::arrays>(part), part.count);
+        matrices.add({rate_of(own, part), arrays_of<kernels::MuonRate::arrays>(part), part.count});
       } else {
-        others.add(adamw_step(deck_, own, part.weight_decay),
-                   arrays_of<kernels::AdamWStep::arrays>(part), part.count);
+        others.add({adamw_step(deck_, own, part.weight_decay),
+                    arrays_of<kernels::AdamWStep::arrays>(part), part.count});
       }
     });
     matrices.run();

@@ -143,7 +143,7 @@ void check_batch(const Where& where, const AdamWArrays<T>& together, const AdamW
   Index begin = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const AdamWStep step = step_at(static_cast<int>(i) + 1);
-    batch.add(step, together + begin, counts[i]);
+    batch.add({step, together + begin, counts[i]});
     update_elements<T>(where, step, alone + begin, counts[i]);
     begin += counts[i] + 1;  // the element between two parts keeps its value
   }
