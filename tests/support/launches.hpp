@@ -28,7 +28,7 @@ class Launches {
 
   inline static Launches* current_ = nullptr;
 
-  Kokkos::Tools::Experimental::EventSet others_;  // the callbacks of the stand-in device
+  Kokkos::Tools::Experimental::EventSet others_;  // other callbacks, which are still called
   int count_ = 0;
 };
 

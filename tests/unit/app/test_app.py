@@ -345,39 +345,35 @@ class Runs(LaunchTest):
             "does not resume bit for bit: zero.accumulate is \"local\", was \"reduced\"; train.steps is 7, was 6", shown
         )
 
-    def steps_with_threads(self, precision, threads):
-        metrics = f"{precision}{threads}.jsonl"
-        self.expect(
-            self.train(
-                "checkpoint.folder=",
-                f"train.precision={precision}",
-                "train.micro_batch=8",
-                "train.global_batch=16",
-                "model.hidden=96",
-                "model.sequence=61",
-                f"run.threads={threads}",
-                f"run.metrics={metrics}",
-            ),
-            0,
-        )
-        steps = steps_of(self.folder / metrics)
-        (self.folder / metrics).unlink()
-        return steps
+    def expect_same_steps(self, precisions, threads):
+        for precision in precisions:
+            metrics = {n: f"{precision}{n}.jsonl" for n in (1, *threads)}
+            for n, file in metrics.items():
+                self.expect(
+                    self.train(
+                        "checkpoint.folder=",
+                        f"train.precision={precision}",
+                        "train.micro_batch=8",
+                        "train.global_batch=16",
+                        "model.hidden=96",
+                        "model.sequence=61",
+                        f"run.threads={n}",
+                        f"run.metrics={file}",
+                    ),
+                    0,
+                )
+            alone, *others = (steps_of(self.folder / file) for file in metrics.values())
+            for n, steps in zip(threads, others, strict=True):
+                self.assertEqual(steps, alone, f"{precision}, {n} threads")
 
     @unittest.skipIf(FOR_DEVICES, "kernels run on threads of the device")
     def test_threads_do_not_change_a_bit(self):
-        for precision in ("fp32", "bf16", "fp16"):
-            alone = self.steps_with_threads(precision, 1)
-            for threads in (2, 3):
-                self.assertEqual(self.steps_with_threads(precision, threads), alone, f"{precision}, {threads} threads")
+        self.expect_same_steps(("fp32", "bf16", "fp16"), (2, 3))
 
     @unittest.skipIf(FOR_DEVICES, "kernels run on threads of the device")
     def test_threads_do_not_change_a_bit_without_avx512(self):
         with mock.patch.dict(os.environ, DNNL_MAX_CPU_ISA="AVX2"):
-            for precision in ("fp32", "bf16"):
-                alone = self.steps_with_threads(precision, 1)
-                for threads in (3, 4):
-                    self.assertEqual(self.steps_with_threads(precision, threads), alone, f"{precision}, {threads} threads")
+            self.expect_same_steps(("fp32", "bf16"), (3, 4))
 
     def test_a_finished_run_stays_finished(self):
         self.expect(self.train(ranks=2), 0)

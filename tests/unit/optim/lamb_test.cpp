@@ -207,14 +207,18 @@ TYPED_TEST(Lamb, OnTheHostIsTheSame) {
   }
 }
 
-TEST(LambSums, CountOnTheOwnerOfWhatSeveralTensorRanksHold) {
-  const LambUnit<float> unit(11);
-  const auto optimizer = make_lamb(lamb_settings());
-  const Guarded<std::uint64_t> sums{std::vector<std::uint64_t>(words_of_test)};
+/// Runs the first pass over a unit on one of the tensor ranks that hold it.
+void add_up(const LambUnit<float>& unit, const Guarded<std::uint64_t>& sums, Index tensor_rank) {
   Share<float> share = unit.share(0, unit.count);
   share.adds = sums.data();
-  share.tensor_rank = 1;  // the parameters are replicated: rank 0 counts them
-  optimizer->update({}, lamb_step, share);
+  share.tensor_rank = tensor_rank;
+  make_lamb(lamb_settings())->update({}, lamb_step, share);
+}
+
+TEST(LambSums, CountOnTheOwnerOfWhatSeveralTensorRanksHold) {
+  const LambUnit<float> unit(11);
+  const Guarded<std::uint64_t> sums{std::vector<std::uint64_t>(words_of_test)};
+  add_up(unit, sums, 1);  // the parameters are replicated: rank 0 counts them
   EXPECT_EQ(sums.host(), std::vector<std::uint64_t>(words_of_test));
   EXPECT_FALSE(tests::same_bits(unit.first.host(), numbers<float>(unit.count, 2, 0.1)))
       << "its moments are updated all the same";
@@ -222,12 +226,9 @@ TEST(LambSums, CountOnTheOwnerOfWhatSeveralTensorRanksHold) {
 
 TEST(LambSums, IsOneLaunchForAllParametersOfAUnit) {
   const LambUnit<float> unit(11);
-  const auto optimizer = make_lamb(lamb_settings());
   const Guarded<std::uint64_t> sums{std::vector<std::uint64_t>(words_of_test)};
-  Share<float> share = unit.share(0, unit.count);
-  share.adds = sums.data();
   const tests::Launches launches;
-  optimizer->update({}, lamb_step, share);
+  add_up(unit, sums, 0);
   EXPECT_EQ(launches.count(), 1);
 }
 
