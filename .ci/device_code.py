@@ -1,9 +1,12 @@
 """Compiles the tests' code for devices, and no more: nvcc's own compiler reads each source, the host's does not.
 
-    python3 .ci/device_code.py BUILD_FOLDER
+    python3 .ci/device_code.py BUILD_FOLDER [COMMITS]
 
 nvcc refuses what g++ takes, such as a call of a host function in a kernel. It says so in the first quarter of its time; the rest
 makes programs that nothing here can run. BUILD_FOLDER: configured for CUDA.
+
+COMMITS: compiles only programs in whose folder of tests/ the last so many commits changed a source. Without it, or with a
+history that is shorter: all.
 """
 
 import json
@@ -24,17 +27,29 @@ def check(command, folder):
     return subprocess.run(words, cwd=command["directory"], capture_output=True, text=True)
 
 
-def main(folder):
+def changed_folders(commits):
+    """Those of tests/; None if the history is shorter."""
+    words = ["git", "diff", "--name-only", f"HEAD~{commits}", "--", "tests/*.cpp", "tests/*.hpp"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    return None if done.returncode else {os.path.dirname(name) for name in done.stdout.split()}
+
+
+def main(folder, commits=None):
     with open(os.path.join(folder, "compile_commands.json")) as file:
         commands = [c for c in json.load(file) if "/tests/" in c["file"] and "nvcc" in c["command"]]
+    if not commands:
+        sys.exit(f"{folder} has no tests that nvcc compiles")
+    folders = changed_folders(commits) if commits else None
+    if folders is not None:
+        commands = [c for c in commands if any(f"/{f}/" in c["file"] for f in folders)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = list(pool.map(lambda c: check(c, os.path.abspath(folder)), commands))
     for run in done:
         if run.returncode:
             print(run.stdout, run.stderr, sep="", end="")
     print(f"{len(done)} sources compiled for devices")
-    return not done or any(run.returncode for run in done)
+    return any(run.returncode for run in done)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
