@@ -17,6 +17,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+sys.path.append(os.path.join(os.path.dirname(__file__), "../tests/architecture"))
+from new_commits import changed
+
 
 def check(command, folder):
     words = [w for w in shlex.split(command["command"]) if w != "ccache" and not w.endswith("/ccache")]
@@ -27,20 +30,14 @@ def check(command, folder):
     return subprocess.run(words, cwd=command["directory"], capture_output=True, text=True)
 
 
-def changed_folders(commits):
-    """Those of tests/; None if the history is shorter."""
-    words = ["git", "diff", "--name-only", f"HEAD~{commits}", "--", "tests/*.cpp", "tests/*.hpp"]
-    done = subprocess.run(words, capture_output=True, text=True)
-    return None if done.returncode else {os.path.dirname(name) for name in done.stdout.split()}
-
-
 def main(folder, commits=None):
     with open(os.path.join(folder, "compile_commands.json")) as file:
         commands = [c for c in json.load(file) if "/tests/" in c["file"] and "nvcc" in c["command"]]
     if not commands:
         sys.exit(f"{folder} has no tests that nvcc compiles")
-    folders = changed_folders(commits) if commits else None
-    if folders is not None:
+    change = changed(commits, "tests") if commits else None
+    if change:
+        folders = {os.path.relpath(os.path.dirname(f)) for f in change[0] if f.endswith((".cpp", ".hpp"))}
         commands = [c for c in commands if any(f"/{f}/" in c["file"] for f in folders)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = list(pool.map(lambda c: check(c, os.path.abspath(folder)), commands))

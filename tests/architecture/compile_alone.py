@@ -21,6 +21,8 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+from new_commits import changed
+
 EXPENSIVE = frozenset({"CLI/CLI.hpp", "Kokkos_Core.hpp", "filesystem", "fmt/format.h", "nlohmann/json.hpp"})
 LEAST_FILES = 8  # that share a precompiled header
 
@@ -72,26 +74,6 @@ def reached(path, *roots):
         if header:
             found |= {header} | reached(header, *roots)
     return frozenset(found)
-
-
-def git(*words):
-    return subprocess.run(["git", *words], capture_output=True, text=True)
-
-
-def changed(commits):
-    """(files changed, headers whose includes changed) in the last so many commits; None if the history is shorter."""
-    base = f"HEAD~{commits}"
-    if git("rev-parse", "--verify", "--quiet", base).returncode:
-        return None
-    root = git("rev-parse", "--show-toplevel").stdout.strip()
-    files, headers, path = set(), set(), None
-    for line in git("diff", "-U0", "--no-renames", base, "--", ":/src").stdout.splitlines():
-        if line.startswith("+++ "):
-            path = os.path.realpath(os.path.join(root, line.removeprefix("+++ b/")))
-            files.add(path)
-        elif re.match(r"[+-] *# *include", line):
-            headers.add(path)
-    return files, headers
 
 
 def may_be_broken(command, change):

@@ -1,0 +1,25 @@
+"""What the last commits changed."""
+
+import os
+import re
+import subprocess
+
+
+def git(*words):
+    return subprocess.run(["git", *words], capture_output=True, text=True)
+
+
+def changed(commits, folder="src"):
+    """(files of a folder that changed, those whose includes changed) in the last so many commits; None if the history is shorter."""
+    base = f"HEAD~{commits}"
+    if git("rev-parse", "--verify", "--quiet", base).returncode:
+        return None
+    root = git("rev-parse", "--show-toplevel").stdout.strip()
+    files, headers, path = set(), set(), None
+    for line in git("diff", "-U0", "--no-renames", base, "--", f":/{folder}").stdout.splitlines():
+        if line.startswith("+++ "):
+            path = os.path.realpath(os.path.join(root, line.removeprefix("+++ b/")))
+            files.add(path)
+        elif re.match(r"[+-] *# *include", line):
+            headers.add(path)
+    return files, headers
