@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What .ci/run lets .ci/in_root.sh do on Debian 13, with GCC 14, MPICH 4.2, HDF5 1.14 and oneDNN 3.7: the main job and the tests of
-# the stand-in device, by one build. That device multiplies by plain loops; a hundredth of the steps trains, stops, resumes and
-# plots as well.
+# The main job and the tests of the stand-in device, from one build. .ci/run runs this on Debian 13, which has GCC 14, MPICH 4.2,
+# HDF5 1.14 and oneDNN 3.7. It changes the deck, so it is for a clone that is thrown away: the stand-in device multiplies by slow
+# loops, and ten steps are enough to train, stop, resume and plot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds and runs the tests of a device whose memory the host cannot touch. .ci/run does this on Debian 13, so that one build also
-# shows that its newer compiler and libraries do.
+# Builds and runs the tests of a device whose memory the host cannot touch. .ci/run does this on Debian 13, to test its newer
+# compiler and libraries with the same build.
 #
-#   bash .ci/stand_in.sh PRESET      stand-in, or release where it is configured with KZERO_STAND_IN_DEVICE
+#   bash .ci/stand_in.sh stand-in     in the preset's own folder
+#   bash .ci/stand_in.sh release      in build/release, which .ci/debian_13.sh configured for the stand-in device
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1

@@ -40,6 +40,7 @@ dnnl_status_t tiled_sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k,
   const Index across = ceil_div(n, tile_n);
   const Index tiles = ceil_div(m, tile_m) * across;
   int statuses = dnnl_success;  // which is 0
+  // Kokkos would let the host wait for the device after a reduction.
 #pragma omp parallel for reduction(| : statuses)
   for (Index tile = 0; tile < tiles; ++tile) {
     const Index i = tile / across * tile_m, j = tile % across * tile_n;

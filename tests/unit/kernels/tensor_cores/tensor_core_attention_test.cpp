@@ -113,7 +113,7 @@ struct InWarps : Tiled<Arithmetic> {
   }
 };
 
-// Stand-ins multiply numbers of both types as floats. Two types would take a minute to compile.
+// One type of two: stand-ins multiply both as floats, and each takes half a minute to compile.
 template <class T>
 class TensorCoreAttention : public testing::Test {};
 TYPED_TEST_SUITE(TensorCoreAttention, testing::Types<bf16>, );
