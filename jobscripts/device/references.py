@@ -22,7 +22,8 @@ class Host(Machine):
     """A host build in place of a bundle's programs."""
 
     def __init__(self, program, folder, work):
-        super().__init__(Path(folder), Path(folder), work, work)
+        bundle = Path(folder).resolve()  # programs run in another folder
+        super().__init__(bundle, bundle, work, work)
         self.kzero = Path(program).resolve()
 
     def program(self, name):

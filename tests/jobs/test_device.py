@@ -209,6 +209,12 @@ class Findings(BundleTest):
     def test_a_bundle_without_references_is_said(self):
         self.assertEqual(self.part(correctness.losses), {"losses": ("not run", "the bundle has no references")})
 
+    def test_a_host_computes_the_references_in_a_folder_named_from_here(self):
+        command = [sys.executable, "-B", ROOT / "jobscripts/device/references.py", "bundle/bin/kzero", "bundle"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({state for state, _ in self.part(correctness.losses).values()}, {"passed"})
+
     def test_attentions_are_compared(self):
         checks = self.part(correctness.attention)
         self.assertEqual([state for state, _ in checks.values()], ["passed", "passed"])
