@@ -10,16 +10,16 @@ preset=$1
 
 bash cmake/debian.sh tests
 cmake --preset "$preset" -DKZERO_TESTS=ON -DKZERO_WERROR=ON
-cmake --build --preset "$preset" --target kzero test_comm test_engine test_kernels test_model test_optim test_parity test_probe \
-  test_reference test_run test_tensor test_zero
+# Trainings and the program's commands reach what devices run, so the tests of single folders below the engine are left out.
+cmake --build --preset "$preset" --target kzero test_engine test_parity test_probe test_reference test_run test_tensor
 
 # fp16 differs from bf16 by the type and by skipped steps, which tests without its suffix cover. It is the third of a test's types,
 # or the one that the test is named after. The release build runs all.
 without='-Precisions/*/fp16:Types/*/fp16:*/2.*'
 # Of the tests of the program those whose results come out of device memory.
 programs='Runs|Convert|HuggingFace|data_Blends|evaluate_(Texts|Choices)|restart_Divergence|trust_.*|profile|generate_Texts'
-one='comm|kernels|model|optim|tensor|zero' two='comm|engine|probe|reference|run|zero' code=0
-GTEST_FILTER=$without ctest --preset "$preset" -R "^((${one})_np1|(${two})_np2|tensor_stand_in|app_(${programs}))\$" || code=$?
+code=0
+GTEST_FILTER=$without ctest --preset "$preset" -R "^((engine|probe|reference|run)_np2|tensor_stand_in|app_(${programs}))\$" || code=$?
 
 # Which memory the host touches is the same in any type, grid and stage. In fp32 reference_np2 trains, in stages 0 and 3.
 alike='Precisions/*/fp32:Types/*/fp32:*Sequence.*ShowIn*:*LoraBits.*Ranks*:*Tiles.*InAdapters*:*Tiles.*InTensorGroups*'
