@@ -7,7 +7,8 @@ import time
 import unittest
 from pathlib import Path
 
-from launch import DECK, KZERO, LAUNCHER, PATIENCE, steps_of
+import one_launch
+from launch import DECK, PATIENCE
 from one_node_slurm import wait_for
 from several_nodes_slurm import SeveralNodesSlurm
 from test_jobs import ROOT, JobTest
@@ -38,24 +39,6 @@ class NodeLossTest(JobTest):
     def grids(self):
         return [start["grid"]["data"] for start in self.metrics("start")]
 
-    def weights(self, folder):
-        shown = subprocess.run(
-            [KZERO, "inspect", f"{folder}/step_{STEPS:08}"], cwd=self.folder, capture_output=True, text=True
-        ).stdout
-        return re.search(r"hash (\w+)", shown).group(1)
-
-    def expect_the_bits_of_one_launch(self):
-        done = subprocess.run(
-            [*LAUNCHER, "4", KZERO, "train", "deck.toml", "run.metrics=whole.jsonl", "checkpoint.folder=whole"],
-            cwd=self.folder,
-            timeout=PATIENCE,
-            capture_output=True,
-            text=True,
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(set(steps_of(self.folder / "metrics.jsonl")), set(steps_of(self.folder / "whole.jsonl")))
-        self.assertEqual(self.weights("saved"), self.weights("whole"))
-
 
 class InItsAllocation(NodeLossTest):
     def test_a_job_keeps_its_other_node(self):
@@ -66,7 +49,7 @@ class InItsAllocation(NodeLossTest):
         self.assertEqual(facts["Restarts"], "0")
         self.assertIn("launch 1: 2 ranks on 1 of 2 nodes (no answer from n2)", self.output(job))
         self.assertEqual(self.grids(), [4, 2])
-        self.expect_the_bits_of_one_launch()
+        one_launch.expect_its_bits(self, "4", STEPS)
         self.assertEqual([path.name for path in self.folder.glob("kzero-*")], [f"kzero-{job}.out"])
 
 
@@ -88,7 +71,7 @@ class SubmittedAgain(NodeLossTest):
         self.slurm("scontrol", "update", f"JobId={job}", "NumTasks=2", "StartTime=now+3", check=False)
         self.wait_end(job, "COMPLETED")
         self.assertEqual(self.grids(), grids)
-        self.expect_the_bits_of_one_launch()
+        one_launch.expect_its_bits(self, "4", STEPS)
 
     def test_a_job_whose_script_was_on_the_lost_node(self):
         job = self.submit_two()
@@ -152,7 +135,7 @@ class SubmittedAgain(NodeLossTest):
         following = self.submit_two(KZERO_CHAIN="kzero-chain")
         self.wait_end(following, "COMPLETED")
         self.assertEqual(self.grids(), [4, 2])
-        self.expect_the_bits_of_one_launch()
+        one_launch.expect_its_bits(self, "4", STEPS)
 
 
 class Requeue(unittest.TestCase):

@@ -12,7 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/unit/app"))
-from launch import DECK, KZERO, LAUNCHER, PATIENCE, records, steps_of  # noqa: E402
+import one_launch  # noqa: E402
+from launch import DECK, KZERO, LAUNCHER, PATIENCE, records  # noqa: E402
 
 STEPS = 80
 
@@ -144,23 +145,7 @@ class Bits(HostsTest):
         self.assertEqual(self.train(DIE="0 1", LOSE="one three"), 0, self.shown)
         self.assertEqual([start["grid"]["data"] for start in records(self.folder / "metrics.jsonl", "start")], [3, 2, 1])
         self.assertEqual(self.shown.count("resumes bit for bit"), 2)
-        done = subprocess.run(
-            [*LAUNCHER, "3", KZERO, "train", "deck.toml", "run.metrics=whole.jsonl", "checkpoint.folder=whole"],
-            cwd=self.folder,
-            timeout=PATIENCE,
-            capture_output=True,
-            text=True,
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(set(steps_of(self.folder / "metrics.jsonl")), set(steps_of(self.folder / "whole.jsonl")))
-        self.assertEqual(self.weights("saved"), self.weights("whole"))
-
-    def weights(self, folder):
-        """The hash of what the last checkpoint holds."""
-        shown = subprocess.run(
-            [KZERO, "inspect", f"{folder}/step_{STEPS:08}"], cwd=self.folder, capture_output=True, text=True
-        ).stdout
-        return re.search(r"hash (\w+)", shown).group(1)
+        one_launch.expect_its_bits(self, "3", STEPS)
 
 
 def runs(pid):
