@@ -102,7 +102,8 @@ fi
 
 # What postprocess/report.py --tensorboard writes files with, without TensorBoard's server: 16 MB instead of 83
 if wanted tests; then
-  attempt pip_install "import sys; sys.path.insert(0, '$deps/tensorboard'); import tensorboard.summary.writer.event_file_writer" \
+  here_only="name='tensorboard', path=['$deps/tensorboard']"
+  attempt pip_install "from importlib.metadata import distributions as d; assert [t.version for t in d($here_only)] == ['2.21.0']" \
     --target "$deps/tensorboard" absl-py==2.5.1 packaging==26.3 protobuf==7.36.2 tensorboard==2.21.0
 fi
 
