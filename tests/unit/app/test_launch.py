@@ -51,16 +51,17 @@ class Alike(CheckLaunch):
         self.assertEqual(self.found()["odd"], [])
 
     def test_ranks_of_a_node_agree(self):
-        found = self.found(ranks=2)
-        self.assertEqual((found["ranks"], found["agrees"], found["differences"], found["links"]), (2, True, [], []))
-        self.assertTrue(
-            {"program", "MPI library", "arithmetic", "bits of products", "libraries", "variables"} <= set(found["same"])
-        )
-        (node,) = found["nodes"]
-        self.assertEqual((node["node"], node["ranks"]), (os.uname().nodename, [0, 1]))
-        self.assertIsNone(node["between"])
-        for figure in (node["operations_per_second"], node["memory_bytes_per_second"], *node["within"].values()):
-            self.assertGreater(figure, 0)
+        for ranks in (2, 4):
+            found = self.found(ranks=ranks)
+            self.assertEqual((found["ranks"], found["agrees"], found["differences"], found["links"]), (ranks, True, [], []))
+            self.assertTrue(
+                {"program", "MPI library", "arithmetic", "bits of products", "libraries", "variables"} <= set(found["same"])
+            )
+            (node,) = found["nodes"]
+            self.assertEqual((node["node"], node["ranks"]), (os.uname().nodename, list(range(ranks))))
+            self.assertIsNone(node["between"])
+            for figure in (node["operations_per_second"], node["memory_bytes_per_second"], *node["within"].values()):
+                self.assertGreater(figure, 0)
 
     def test_nodes_are_compared_and_their_links_measured(self):
         # MPICH then reports even ranks on one node and odd ranks on another.

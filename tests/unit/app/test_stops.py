@@ -87,11 +87,14 @@ class InEvaluations(EvaluationTest):
         (self.folder / "deck.toml").write_text(DECK + EVALUATE)
         (self.folder / "text").write_bytes(b"".join(b"%d bottles of beer, " % i for i in range(12000)))
         self.expect(self.train(*COMMON, "checkpoint.folder=whole", "run.metrics=whole.jsonl", ranks=2), 0)
-        run = (*COMMON, "checkpoint.every=1")
-        self.stop_in_evaluation(*run, ranks=2, rank=1)
-        self.assertEqual(self.losses("metrics.jsonl", "evaluation"), [])
-        self.expect(self.train(*run, ranks=2), 0)
-        self.expect_the_same_run("evaluation")
+        for ranks in (1, 2, 4):
+            with self.subTest(f"{ranks} ranks"):
+                subprocess.run(["rm", "-rf", self.saved, self.folder / "metrics.jsonl"], check=True)
+                run = (*COMMON, "checkpoint.every=1")
+                self.stop_in_evaluation(*run, ranks=ranks, rank=ranks - 1)
+                self.assertEqual(self.losses("metrics.jsonl", "evaluation"), [])
+                self.expect(self.train(*run, ranks=ranks), 0)
+                self.expect_the_same_run("evaluation")
 
     def test_the_last_evaluation_is_stopped_behind_the_last_step(self):
         last = (*COMMON, *VALIDATING, "train.validate_every=1000")
