@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The main job and the tests of the stand-in device, from one build. .ci/run runs this on Debian 13, which has GCC 14, MPICH 4.2,
-# HDF5 1.14 and oneDNN 3.7. It changes the deck, so it is for a clone that is thrown away: the stand-in device multiplies by slow
-# loops, and ten steps are enough to train, stop, resume and plot.
+# Runs the main job and the stand-in device's tests from one build. .ci/run calls this script on Debian 13, which has GCC 14,
+# MPICH 4.2, HDF5 1.14 and oneDNN 3.7. The stand-in device multiplies with slow loops, so the script shortens the deck to ten steps.
+# They are enough to train, stop, resume and plot. Run it only in a clone that can be deleted, because it edits the deck there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

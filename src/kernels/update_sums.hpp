@@ -88,7 +88,7 @@ KOKKOS_INLINE_FUNCTION void device_block(const Team& team, const Rule& rule, Ind
   device_update(thread, rule, n, at);
   const float terms[] = {device_sum(thread, n, Term<static_cast<int>(s), Rule>{rule},
                                     static_cast<const float*>(at.state[a])...)...};
-  (total.sum[s].add(terms[s]), ...);  // every lane has its own total, and adds the same
+  (total.sum[s].add(terms[s]), ...);  // each lane has its own total and adds the same terms
 }
 
 /// Updates a block and adds its terms to the sums of its thread.

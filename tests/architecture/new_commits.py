@@ -10,7 +10,7 @@ def git(*words):
 
 
 def changed(commits, folder="src"):
-    """(files of a folder that changed, those whose includes changed) in the last so many commits; None if the history is shorter."""
+    """(changed files of a folder, those whose includes changed) of the last commits. None if the history has fewer commits."""
     base = f"HEAD~{commits}"
     if git("rev-parse", "--verify", "--quiet", base).returncode:
         return None

@@ -53,7 +53,7 @@ def train(arguments):
         sys.exit("kzero: something else")
     folder = os.path.dirname(arguments[0])
     if not os.path.isdir(folder):
-        sys.exit(f"kzero: there is no folder {folder}")
+        sys.exit(f"kzero: the folder {folder} does not exist")
     keys = dict(word.split("=", 1) for word in arguments[1:])
     steps = int(keys["train.steps"])
     kind = keys.get("train.precision", "fp32"), keys.get("run.attention", "kzero")

@@ -1,4 +1,4 @@
-"""The same training in one launch, which nothing disturbs."""
+"""Compares a disturbed training with the same training in one undisturbed launch."""
 
 import re
 import subprocess
@@ -7,7 +7,7 @@ from launch import KZERO, LAUNCHER, PATIENCE, steps_of
 
 
 def expect_its_bits(test, ranks, steps):
-    """The training of test.folder has the steps, and at the last one the weights, of deck.toml in one launch."""
+    """Trains deck.toml in one launch. The training in test.folder must have the same steps and the same last weights."""
     command = [*LAUNCHER, ranks, KZERO, "train", "deck.toml", "run.metrics=whole.jsonl", "checkpoint.folder=whole"]
     done = subprocess.run(command, cwd=test.folder, timeout=PATIENCE, capture_output=True, text=True)
     test.assertEqual(done.returncode, 0, done.stderr)
@@ -16,6 +16,6 @@ def expect_its_bits(test, ranks, steps):
 
 
 def hash_of(checkpoint):
-    """The hash of the weights of a checkpoint, by kzero inspect."""
+    """The hash of a checkpoint's weights, as kzero inspect prints it."""
     shown = subprocess.run([KZERO, "inspect", checkpoint], capture_output=True, text=True).stdout
     return re.search(r"hash (\w+)", shown).group(1)

@@ -233,7 +233,7 @@ void run_model(const Model& model, const Options& options) {
     try {
       three.push_back({"matmul", narrow.matmul()});
     } catch (const dnnl::error& e) {
-      if (e.status != dnnl_unimplemented) throw;  // oneDNN 2 multiplies no bf16 without AVX-512
+      if (e.status != dnnl_unimplemented) throw;  // oneDNN 2 needs AVX-512 for bf16
     }
     measure(three, options);
     report(shape, three, by_bf16);
