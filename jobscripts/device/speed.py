@@ -81,6 +81,13 @@ class UsedMemory:
             self.thread.join()
 
 
+def device_mib(machine):
+    """The device's memory in MiB; infinite if nvidia-smi is missing."""
+    query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    lines = machine.run("memory", query, 30).text().split()
+    return float(lines[0]) if lines and lines[0].isdigit() else float("inf")
+
+
 def planned_mib(machine, name, deck, overrides, seconds):
     """What kzero plan says of a rank, in MiB, or None."""
     command = machine.command("kzero", "plan", machine.bundle / "decks" / deck, *settings(overrides), "--ranks", 1, "--json")
@@ -132,6 +139,10 @@ def measure(machine, clock, found, name, deck, case):
     trace = machine.work / f"{label}.trace.json"
     profiled = overrides | {"run.profile": trace, "run.profile_steps": f"{PROFILED}-{PROFILED}"}
     clock.require(10)
+    planned = planned_mib(machine, label, deck, profiled, min(20, clock.left())) or 0
+    if planned > device_mib(machine):
+        found.leave_out(name, f"needs {planned:.0f} MiB")
+        return
     with UsedMemory() as memory:
         training = train(machine, label, deck, profiled, min(100, clock.left()))
     if not found.check(name, training.is_complete(), training.done.how()):
@@ -139,10 +150,9 @@ def measure(machine, clock, found, name, deck, case):
     steps = [step for step in training.steps if step["step"] >= WARM_UP and step["step"] < PROFILED]
     seconds = statistics.median(step["seconds"] for step in steps)
     tokens, mfu = steps[0]["tokens"] / seconds, statistics.median(step["mfu"] for step in steps)
-    planned = planned_mib(machine, label, deck, profiled, min(20, clock.left()))
     found.lines.append(
         f"  {name:<22}{seconds * 1e3:8.1f} ms {tokens / 1e3:8.1f} k tokens/s  MFU {100 * mfu:4.1f} %  memory "
-        f"{memory.peak or 0:6d} MiB, planned {planned or 0:6.0f}"
+        f"{memory.peak or 0:6d} MiB, planned {planned:6.0f}"
     )
     times = own_times(json.loads(trace.read_text())["traceEvents"]) if trace.exists() else {}
     if len(found.values) < 4:

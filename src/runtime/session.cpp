@@ -24,6 +24,7 @@
 #include "runtime/launch.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/threads.hpp"
+#include "runtime/view_layout.hpp"
 
 namespace kzero::runtime {
 
@@ -157,6 +158,7 @@ Session::Session(const SessionOptions& options)
     fail(ExitCode::other, "no {} device to compute on: {}", Kokkos::DefaultExecutionSpace::name(),
          problem.what());
   }
+  require_equal_views();
   move_handlers_to_alternate_stacks();
   if (!options.has_heartbeat) end_start();
 }

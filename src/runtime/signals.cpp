@@ -165,6 +165,7 @@ void move_handlers_to_alternate_stacks() {
                                                                                           threads),
       [](int) { use_alternate_stack(); });
   Kokkos::fence("kzero::runtime::alternate_stacks_in_use");
+  std::signal(SIGXFSZ, SIG_IGN);  // again: CUDA's driver has installed a handler
   move_handlers();
 }
 

@@ -57,7 +57,8 @@ int code_on_leaving();
 void forget_stop_signals();
 
 /// Moves the handlers that libraries have installed to alternate stacks, in this thread and in
-/// Kokkos' host threads. Call it after these libraries have started.
+/// Kokkos' host threads, except that of SIGXFSZ, which stays ignored. Call it after these libraries
+/// have started.
 void move_handlers_to_alternate_stacks();
 
 }  // namespace kzero::runtime

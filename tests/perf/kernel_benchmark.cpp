@@ -26,6 +26,9 @@ using namespace kzero;
 using tensor::Matrix;
 using tensor::Vector;
 
+/// Devices need larger arrays, or launches take most of the time.
+constexpr bool on_device = !tensor::on_host;
+
 /// A matrix of normally distributed numbers, or vectors of a row each.
 template <class T>
 class Numbers {
@@ -79,7 +82,9 @@ void print_row(const char* name, double seconds, Index count, double bytes, doub
 
 template <class T>
 void measure_rows(const Clock& clock, double copy_rate) {
-  constexpr Index rows = 2048, hidden = 512, wide = 2048, vocab = 8192, chunk = 512;
+  constexpr Index rows = on_device ? 32768 : 2048, hidden = on_device ? 768 : 512,
+                  wide = 4 * hidden, vocab = on_device ? 50304 : 8192,
+                  chunk = on_device ? 4096 : 512;
   const tensor::Execution exec;
   const Numbers<T> x(rows, wide), y(rows, wide), narrow(rows, hidden), dy(rows, hidden),
       dx(rows, hidden), parameters(4, hidden), sums(1, wide), dlogits(chunk, vocab);
@@ -217,9 +222,15 @@ void measure(const char* precision, int repeats, double copy_rate) {
   const Clock clock(repeats);
   fmt::print("{}\n", precision);
   measure_rows<T>(clock, copy_rate);
-  measure_attention<T>(clock, {8, 256, 8, 8, 32});
-  measure_attention<T>(clock, {4, 512, 8, 8, 64});
-  measure_attention<T>(clock, {1, 1024, 12, 12, 64});
+  if constexpr (on_device) {
+    measure_attention<T>(clock, {32, 1024, 12, 12, 64});
+    measure_attention<T>(clock, {4, 2048, 32, 8, 64});
+    measure_attention<T>(clock, {4, 2048, 16, 16, 128});
+  } else {
+    measure_attention<T>(clock, {8, 256, 8, 8, 32});
+    measure_attention<T>(clock, {4, 512, 8, 8, 64});
+    measure_attention<T>(clock, {1, 1024, 12, 12, 64});
+  }
 }
 
 double copy_bytes_per_second() {

@@ -19,10 +19,12 @@ struct ForwardReference {
 };
 
 /// The intermediate rounding of an implementation: the largest relative and absolute errors of a
-/// stored probability or its gradient, and the maximum number of rescalings of a row's sums.
+/// stored probability or its gradient, the maximum number of rescalings of a row's sums, and the
+/// relative error of what a query head adds to the gradients of keys and values that heads share.
 struct Rounding {
   double relative = 0, absolute = 0;
   Index keys_a_rescaling = 1 << 30;
+  double of_shared_parts = 0;
 };
 
 template <class T>
@@ -124,6 +126,11 @@ inline BackwardReference backward(const Head& h, Index group, const Rounding& ro
         add(r.dv[j * d + c], weight * gc, p_error * std::abs(gc));
       }
     }
+  }
+  if (group == 1) return r;
+  for (auto* parts : {&r.dk, &r.dv}) {
+    for (Bounded& part : *parts)
+      part.error += rounding.of_shared_parts * (std::abs(part.value) + part.error);
   }
   return r;
 }

@@ -16,8 +16,21 @@ using tests::Guarded;
 using tests::Problem;
 using tests::Size;
 
+/// Some of cuBLASLt's epilogues need the workspace.
 template <class T>
-class GemmBackends : public testing::Test {};
+class GemmBackends : public testing::Test {
+ protected:
+  std::unique_ptr<Gemm> make(GemmBackend backend) {
+    auto gemm = make_gemm(backend);
+    gemm->use_workspace(workspace_.data(), static_cast<Index>(workspace_.size()));
+    return gemm;
+  }
+
+ private:
+  static constexpr Index bias_bytes = 1 << 16;
+  Kokkos::View<std::byte*, Memory> workspace_{
+      "kzero::tests::workspace", static_cast<std::size_t>(gemm_workspace_bytes(bias_bytes))};
+};
 using Elements = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(GemmBackends, Elements, );
 
@@ -26,7 +39,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoop) {
     const Problem<TypeParam> problem(size);
     for (const GemmBackend backend : backends()) {
       SCOPED_TRACE(name_of(backend));
-      check_all(*make_gemm(backend), problem);
+      check_all(*this->make(backend), problem);
     }
   }
 }
@@ -40,7 +53,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
     const Problem<T> problem(size);
     for (const GemmBackend backend : backends()) {
       SCOPED_TRACE(name_of(backend));
-      const auto gemm = make_gemm(backend);
+      const auto gemm = this->make(backend);
       check<T, T>(*gemm, problem, {Transpose::no, Transpose::no, Extra::bias_and_addend, 3});
       check<T, T>(*gemm, problem, {Transpose::no, Transpose::yes, Extra::none, 0});
       check<T, T>(*gemm, problem, {Transpose::yes, Transpose::no, Extra::accumulate, 3});
@@ -55,7 +68,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopForColumnsThatShareCacheLines) {
   const Problem<T> problem({1024, 37, 515});
   for (const GemmBackend backend : backends()) {
     SCOPED_TRACE(name_of(backend));
-    const auto gemm = make_gemm(backend);
+    const auto gemm = this->make(backend);
     check<T, T>(*gemm, problem, {Transpose::yes, Transpose::no, Extra::accumulate, 3});
     check<T, float>(*gemm, problem, {Transpose::yes, Transpose::no, Extra::none, 0});
   }
@@ -67,7 +80,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopForWideWeightGradients) {
   const Problem<T> problem({1201, 1103, 5});
   for (const GemmBackend backend : backends()) {
     SCOPED_TRACE(name_of(backend));
-    check<T, T>(*make_gemm(backend), problem,
+    check<T, T>(*this->make(backend), problem,
                 {Transpose::yes, Transpose::no, Extra::accumulate, 0});
   }
 }
@@ -75,7 +88,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopForWideWeightGradients) {
 TYPED_TEST(GemmBackends, GiveTheGradientOfTheTanhForm) {
   bool is_fused = false;
   for (const GemmBackend backend : backends()) {
-    const auto gemm = make_gemm(backend);
+    const auto gemm = this->make(backend);
     if (!gemm->fuses_gelu_gradient(dtype_of<TypeParam>, tests::gelu_count)) continue;
     is_fused = true;
     tests::check_gelu_form<TypeParam>(*gemm);
@@ -88,7 +101,7 @@ TYPED_TEST(GemmBackends, RepeatTheirBits) {
   const Problem<T> problem({129, 65, 33});
   const Guarded<T> a(problem.a), b(problem.b), first(129 * 65), second(129 * 65);
   for (const GemmBackend backend : backends()) {
-    const auto gemm = make_gemm(backend);
+    const auto gemm = this->make(backend);
     for (const auto* c : {&first, &second}) {
       gemm->run(Execution(), {.m = 129,
                               .n = 65,
