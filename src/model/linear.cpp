@@ -89,11 +89,9 @@ void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<
   tensor::GemmProblem p = input_gradient<T>(c.shape, dy, layer.weight, dhidden);
   const bool is_fused = c.gemm->fuses_gelu_gradient(p.in, p.n);
   if (is_fused) p.gelu_input = hidden.data();
-  if (is_fused && accumulate == tensor::Accumulate::no) p.bias_gradient = dbias.data();
   c.gemm->run(*c.exec, p);
   if (!is_fused) kernels::gelu_backward<T>(*c.exec, hidden, dhidden);
-  if (dbias.size() > 0 && !p.bias_gradient)
-    kernels::sum_rows<T>(*c.exec, dhidden, accumulate, dbias, c.partial);
+  if (dbias.size() > 0) kernels::sum_rows<T>(*c.exec, dhidden, accumulate, dbias, c.partial);
 }
 
 template <class T>

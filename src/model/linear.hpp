@@ -39,8 +39,7 @@ void linear_backward_input(const Context<T>& c, Matrix<const T> dy, const Linear
 
 /// Computes dhidden [N,in] = dy W^T * gelu'(hidden), for x = gelu(hidden [N,in]). If hidden has a
 /// bias [in], also computes dbias (=|+=) the sum of dhidden's rows. dy W^T is rounded before the
-/// last multiplication unless the back end fuses the two. A fusing back end also sums the rows if
-/// `accumulate` is no.
+/// last multiplication unless the back end fuses the two.
 template <class T>
 void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
                           Matrix<const T> hidden, Matrix<T> dhidden, tensor::Accumulate accumulate,

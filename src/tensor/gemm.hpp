@@ -39,10 +39,9 @@ struct GemmProblem {
   const void* addend = nullptr;  // [m,n], rows n apart; none: null; excludes accumulate
   Accumulate accumulate = Accumulate::no;
   // [m,n], rows n apart: the input of the GELU (tanh form) whose gradient is computed; none: null.
-  // Only for back ends that fuse this gradient; then bias, addend and accumulate are not allowed.
+  // Only for back ends that fuse this gradient; then bias, addend, accumulate and a transposed A
+  // are not allowed.
   const void* gelu_input = nullptr;
-  // [n], only with gelu_input: overwritten by the sum of C's rows, summed in fp32; none: null.
-  void* bias_gradient = nullptr;
 };
 
 class Gemm {
@@ -56,9 +55,8 @@ class Gemm {
   /// rounding of run().
   virtual std::string arithmetic() const = 0;
 
-  /// Returns whether run() accepts gelu_input and bias_gradient for GEMMs of `type` with n columns.
-  /// The answer depends on nothing else, so that a run rounds in the same way from beginning to
-  /// end.
+  /// Returns whether run() accepts gelu_input for GEMMs of `type` with n columns. The answer
+  /// depends on nothing else, so that a run rounds in the same way from beginning to end.
   virtual bool fuses_gelu_gradient(Dtype /*type*/, Index /*n*/) const { return false; }
 
   /// Sets the scratch memory of later GEMMs, for one stream at a time. Without this call there is

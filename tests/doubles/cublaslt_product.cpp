@@ -44,10 +44,7 @@ void set_element(void* data, cudaDataType_t type, std::uint64_t at, float value)
 std::size_t size_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
 
 bool adds_bias(const Shape& s) { return s.epilogue == CUBLASLT_EPILOGUE_BIAS; }
-bool has_bias_gradient(const Shape& s) { return s.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD; }
-bool has_gelu_gradient(const Shape& s) {
-  return s.epilogue == CUBLASLT_EPILOGUE_DGELU || has_bias_gradient(s);
-}
+bool has_gelu_gradient(const Shape& s) { return s.epilogue == CUBLASLT_EPILOGUE_DGELU; }
 
 bool overlap(const void* x, const Layout& of_x, const void* y, const Layout& of_y) {
   const auto* first = static_cast<const char*>(x);
@@ -65,7 +62,6 @@ void multiply(const Shape& s, const Call& call, const EpilogueOperands& operands
   const bool a_plain = s.a_operation == CUBLAS_OP_N, b_plain = s.b_operation == CUBLAS_OP_N;
   const std::uint64_t depth = a_plain ? s.a.columns : s.a.rows;
   for (std::uint64_t i = 0; i < s.d.rows; ++i) {
-    float row_sum = 0;
     for (std::uint64_t j = 0; j < s.d.columns; ++j) {
       float sum = 0;
       for (std::uint64_t l = 0; l < depth; ++l) {
@@ -79,10 +75,8 @@ void multiply(const Shape& s, const Call& call, const EpilogueOperands& operands
         const auto in = j * static_cast<std::uint64_t>(s.aux_stride) + i;
         value *= static_cast<float>(gelu_gradient(element(operands.aux, s.d.type, in)));
       }
-      row_sum += value;
       set_element(call.d, s.d.type, at(s.d, i, j), value);
     }
-    if (has_bias_gradient(s)) set_element(operands.bias, s.d.type, i, row_sum);
   }
 }
 

@@ -35,15 +35,14 @@ struct Call {
   std::size_t workspace_size;
 };
 
-/// What an epilogue reads or, as the gradient of a bias, writes.
+/// What an epilogue reads.
 struct EpilogueOperands {
-  void* bias;
+  const void* bias;
   const void* aux;
 };
 
 bool adds_bias(const Shape& s);
 bool has_gelu_gradient(const Shape& s);
-bool has_bias_gradient(const Shape& s);
 
 std::size_t size_of(cudaDataType_t type);
 

@@ -186,33 +186,25 @@ struct ShiftedVector {
   }
 };
 
-// The double refuses a bias or a gradient of one that is not aligned to 16 bytes.
-TYPED_TEST(CublasLt, ReadsAndWritesABiasAtAnyAddressByTheSameAlgorithm) {
+// The double refuses a bias that is not aligned to 16 bytes.
+TYPED_TEST(CublasLt, ReadsABiasAtAnyAddressByTheSameAlgorithm) {
   using T = TypeParam;
   WithWorkspace library;
   const Size size{6, 8, 10};
   const Ranges<T> ranges(size, 0);
-  for (const Extra extra : {Extra::bias, Extra::gelu_and_bias_gradient}) {
-    if (extra != Extra::bias && !library.gemm.fuses_gelu_gradient(dtype_of<T>, size.n)) continue;
-    const auto run = [&](Index offset) {
-      const ShiftedVector<T> bias(numbers<T>(size.n, 6), offset);
-      GemmProblem p = ranges.product(size);
-      if (extra == Extra::bias) {
-        p.bias = bias.data();
-      } else {
-        p.gelu_input = ranges.vector.data(), p.bias_gradient = bias.data();
-      }
-      library.gemm.run({}, p);
-      std::vector<T> all = ranges.c.host();
-      for (const T value : bias.host()) all.push_back(value);
-      return all;
-    };
-    const std::vector<T> expected = run(0);
-    const Index heuristics = cublaslt().heuristics;
-    for (Index offset = 1; offset <= 16; ++offset)
-      EXPECT_TRUE(tests::same_bits(run(offset), expected)) << offset;
-    EXPECT_EQ(cublaslt().heuristics, heuristics);
-  }
+  const auto run = [&](Index offset) {
+    const ShiftedVector<T> bias(numbers<T>(size.n, 6), offset);
+    GemmProblem p = ranges.product(size);
+    p.bias = bias.data();
+    library.gemm.run({}, p);
+    EXPECT_TRUE(tests::same_bits(bias.host(), numbers<T>(size.n, 6)));
+    return ranges.c.host();
+  };
+  const std::vector<T> expected = run(0);
+  const Index heuristics = cublaslt().heuristics;
+  for (Index offset = 1; offset <= 16; ++offset)
+    EXPECT_TRUE(tests::same_bits(run(offset), expected)) << offset;
+  EXPECT_EQ(cublaslt().heuristics, heuristics);
 }
 
 TYPED_TEST(CublasLt, KeepsPartsOfSumsInFp32AndUsesTheWholeWorkspace) {
@@ -281,9 +273,9 @@ TYPED_TEST(CublasLt, RefusesWhatOneCallCannotDo) {
   p.gelu_input = ranges.vector.data(), p.bias = ranges.vector.data();
   expect_refusal(p, "GELU's gradient of a sum");
   p.bias = nullptr;
-  GemmProblem no_gelu = ranges.product(size);
-  no_gelu.bias_gradient = ranges.addend.data();
-  expect_refusal(no_gelu, "a bias' gradient without GELU's");
+  GemmProblem transposed = p;
+  transposed.a = {p.a.data, size.m, Transpose::yes};
+  expect_refusal(transposed, "GELU's gradient with a transposed A");
   if (dtype_of<T> == Dtype::fp32) {
     expect_refusal(p, "GELU's gradient is not fused");
   } else {

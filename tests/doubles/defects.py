@@ -329,14 +329,6 @@ DEFECTS = [
         1,
     ),
     (
-        "a bias' gradient stays in the workspace",
-        GEMM,
-        "    copy_bias(exec, p, p.bias_gradient, product.bias_gradient);",
-        "    static_cast<void>(exec);",
-        "cublaslt",
-        1,
-    ),
-    (
         "a bias is copied into the library's scratch",
         GEMM,
         "return workspace + workspace_size;",

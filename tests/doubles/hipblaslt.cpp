@@ -49,8 +49,6 @@ std::uint32_t epilogue_of(std::uint32_t epilogue) {
       return CUBLASLT_EPILOGUE_BIAS;
     case HIPBLASLT_EPILOGUE_DGELU:
       return CUBLASLT_EPILOGUE_DGELU;
-    case HIPBLASLT_EPILOGUE_DGELU_BGRAD:
-      return CUBLASLT_EPILOGUE_DGELU_BGRAD;
     default:
       ADD_FAILURE() << "epilogue " << epilogue;
       return CUBLASLT_EPILOGUE_RELU;

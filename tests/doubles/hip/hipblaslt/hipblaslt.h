@@ -20,8 +20,7 @@ enum hipblasComputeType_t { HIPBLAS_COMPUTE_32F = 2 };
 enum hipblasLtEpilogue_t {
   HIPBLASLT_EPILOGUE_DEFAULT = 1,
   HIPBLASLT_EPILOGUE_BIAS = 4,
-  HIPBLASLT_EPILOGUE_DGELU = 192,
-  HIPBLASLT_EPILOGUE_DGELU_BGRAD = 208
+  HIPBLASLT_EPILOGUE_DGELU = 192
 };
 enum hipblasLtMatmulDescAttributes_t {
   HIPBLASLT_MATMUL_DESC_TRANSA = 0,  // int32_t, as the next
