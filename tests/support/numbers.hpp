@@ -32,9 +32,6 @@ inline double gamma(Index count) {
   return total / (1 - total);
 }
 
-/// The bound on the relative error stated in src/kernels/exponential.hpp, which has its own test.
-inline constexpr double exponential_error = 2e-7;
-
 /// A value in double and the allowed error of the computed value.
 struct Bounded {
   double value = 0;

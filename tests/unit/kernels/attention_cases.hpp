@@ -46,7 +46,7 @@ ForwardReference forward(const Head& h, const Rounding& rounding) {
     const double rescalings = static_cast<double>(i / rounding.keys_a_rescaling);
     const auto term_error = [&](const Bounded& s) {
       return s.error + u * std::abs(s.value - largest) +
-             (1 + rescalings) * (tests::exponential_error + u);
+             (1 + rescalings) * (exponential_error(s.value - largest) + u);
     };
     for (const Bounded& s : scores) mean_error += std::exp(s.value - log_sum) * term_error(s);
     const double sum_error = mean_error + gamma(i + 2) + 4 * u * std::abs(log_total);
@@ -97,7 +97,7 @@ inline BackwardReference backward(const Head& h, Index group, const Rounding& ro
     for (Index j = from; j <= i; ++j) {
       const Bounded s = h.score(i, j);
       const double below = s.value - log_sum[i], value = std::exp(below);
-      p[j] = {value, s.error + u * std::abs(below) + tests::exponential_error};  // relative
+      p[j] = {value, s.error + u * std::abs(below) + exponential_error(below)};  // relative
       const Dot dot(&dout[i * d], &h.v[j * d], d);
       const double kept = h.kept[i * n + j];
       dp[j] = {kept * dot.value, kept * (gamma(d) + h.drop_error) * dot.size};

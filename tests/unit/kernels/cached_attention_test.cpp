@@ -48,7 +48,7 @@ void plain_head(const CachedCase<T>& c, Index row, Index head, std::vector<Bound
   const Index d = s.head_width, kv_head = head / (s.heads / s.kv_heads);
   const Index first = row / s.capacity * s.capacity, seen = row % s.capacity + 1;
   std::vector<double> scores;
-  double largest = -1e300, score_error = 0, total = 0;
+  double largest = -1e300, lowest = 1e300, score_error = 0, total = 0;
   for (Index j = 0; j < seen; ++j) {
     double score = 0, size = 0;
     for (Index e = 0; e < d; ++e) {
@@ -58,15 +58,16 @@ void plain_head(const CachedCase<T>& c, Index row, Index head, std::vector<Bound
       score += term, size += std::abs(term);
     }
     scores.push_back(score);
-    largest = std::max(largest, score);
+    largest = std::max(largest, score), lowest = std::min(lowest, score);
     score_error = std::max(score_error, gamma(d + 4) * size + 2 * u * std::abs(score));
   }
   for (double& score : scores) total += score = std::exp(score - largest);
   const Index blocks = ceil_div(seen, cache_block);
-  const double relative = 2 * (std::expm1(2 * score_error) +
-                               static_cast<double>(blocks + 1) *
-                                   (tests::exponential_error + 4 * u * std::abs(largest) + 8 * u)) +
-                          gamma(2 * seen + 4);
+  const double relative =
+      2 * (std::expm1(2 * score_error) +
+           static_cast<double>(blocks + 1) *
+               (exponential_error(lowest - largest) + 4 * u * std::abs(largest) + 8 * u)) +
+      gamma(2 * seen + 4);
   for (Index e = 0; e < d; ++e) {
     double value = 0, size = 0;
     for (Index j = 0; j < seen; ++j) {

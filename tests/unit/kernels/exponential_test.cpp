@@ -11,6 +11,7 @@ namespace kzero::kernels {
 
 namespace {
 
+constexpr double host_error = 2e-7;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Floats with magnitudes from `low` to `high`, of both signs, in steps of a prime number.
@@ -28,11 +29,9 @@ double relative_error(float actual, double expected) {
 }
 
 TEST(Exponential, KeepsTheErrorItStates) {
-  double worst = 0;
   sweep(0, 87, [&](float x) {
-    worst = std::max(worst, relative_error(exponential(x), std::exp(x * 1.0)));
+    ASSERT_LT(relative_error(exponential(x), std::exp(x * 1.0)), host_error) << x;
   });
-  EXPECT_LT(worst, tests::exponential_error);
 }
 
 TEST(Exponential, IsExactAtZero) {
@@ -49,7 +48,7 @@ TEST(Exponential, GivesZeroInsteadOfSubnormals) {
 }
 
 TEST(Exponential, SaturatesAboveEightyEight) {
-  EXPECT_LT(relative_error(exponential(88.0F), std::exp(88.0)), tests::exponential_error);
+  EXPECT_LT(relative_error(exponential(88.0F), std::exp(88.0)), host_error);
   for (const float x : {88.5F, 1000.0F, infinity})
     EXPECT_EQ(exponential(x), exponential(88.0F)) << x;
 }

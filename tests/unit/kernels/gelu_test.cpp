@@ -23,7 +23,7 @@ struct Sigmoid {
     const double z = slope * (x + cubic * x * x * x);
     value = 1 / (1 + std::exp(-z));
     complement = 1 / (1 + std::exp(z));
-    error = std::abs(z) * gamma(7) + tests::exponential_error;
+    error = std::abs(z) * gamma(7) + exponential_error(z);
   }
 
   /// The error of the value. e^-z saturates at e^88, which adds less than 2^-126.

@@ -21,9 +21,9 @@ struct Logistic {
   explicit Logistic(double g)
       : value(1 / (1 + std::exp(-g))),
         complement(1 / (1 + std::exp(g))),
-        value_error(value * (complement * tests::exponential_error + gamma(2)) +
+        value_error(value * (complement * exponential_error(g) + gamma(2)) +
                     std::numeric_limits<float>::min()),
-        complement_error(complement * (2 * tests::exponential_error + gamma(7))) {}
+        complement_error(complement * (2 * exponential_error(g) + gamma(7))) {}
 };
 
 template <class T>
