@@ -10,7 +10,7 @@ PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
 KERNELS = {
     "cross_entropy_with_gradient": "with_gradient",
     "layernorm_backward": "::backward<",
-    "layernorm_forward": "::forward<",
+    "layernorm_forward": "norm_forward<",
     "sum_rows": "sum_rows",
     "attention_forward": "WarpAttentionForward",
     "attention, queries' gradient": "WarpAttentionQueryGradient",

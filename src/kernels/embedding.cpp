@@ -134,10 +134,11 @@ void sum_positions_of_documents(const Execution& exec, Matrix<const T> dx, const
 
 }  // namespace
 
+namespace {
+
 template <class T>
-void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
-                        const StreamRows& rows, const Documents& documents, Index first_token,
-                        Matrix<T> dwte, Accumulate accumulate, Matrix<T> dwpe) {
+void host_sum_tokens(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
+                     Index first_token, Matrix<T> dwte) {
   const Index width = dx.extent(1), held = dwte.extent(0);
   const TokenGroups g = groups;
   Kokkos::parallel_for(
@@ -153,6 +154,91 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
           out[j] = static_cast<T>(static_cast<float>(out[j]) + total);
         });
       });
+}
+
+// On devices a warp sums one run of a token's rows, and the runs are then added in order: a text
+// has some tokens thousands of times. Each lane has a pack of columns.
+constexpr int token_runs = 8, run_lanes = 32;
+
+/// The sum of a pack of columns over rows order[from, to), several of which are read at once.
+template <int pack, class T>
+KOKKOS_INLINE_FUNCTION Pack<float, pack> sum_of_run(const TokenGroups& g, const T* column,
+                                                    Index width, Index from, Index to) {
+  constexpr int at_once = 4;
+  Pack<float, pack> total{};
+  const auto row = [&](Index k) { return Pack<T, pack>::at(column + g.order(k) * width); };
+  const auto add = [&](const Pack<T, pack>& x) {
+    for (int e = 0; e < pack; ++e) total.values[e] += static_cast<float>(x.values[e]);
+  };
+  Index k = from;
+  for (; k + at_once <= to; k += at_once) {
+    Pack<T, pack> x[at_once];
+    for (int i = 0; i < at_once; ++i) x[i] = row(k + i);
+    for (int i = 0; i < at_once; ++i) add(x[i]);
+  }
+  for (; k < to; ++k) add(row(k));
+  return total;
+}
+
+template <int pack, class T>
+void device_sum_tokens(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
+                       Index first_token, Matrix<T> dwte) {
+  constexpr Index columns = run_lanes * pack;
+  using Sums = Kokkos::View<float[token_runs][columns], Execution::scratch_memory_space,
+                            Kokkos::MemoryUnmanaged>;
+  const Index width = dx.extent(1), held = dwte.extent(0), blocks = ceil_div(width, columns);
+  const TokenGroups g = groups;
+  Policy policy(exec, static_cast<int>(g.distinct * blocks), team_size(token_runs),
+                vector_length(run_lanes));
+  policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(Sums::shmem_size())));
+  Kokkos::parallel_for(
+      "kzero::kernels::token_embedding_backward", policy, KOKKOS_LAMBDA(const Team& team) {
+        const Sums sums(team.team_scratch(0));
+        const Index u = team.league_rank() / blocks, token = g.token(u) - first_token;
+        if (token < 0 || token >= held) return;
+        const Index begin = team.league_rank() % blocks * Index{columns};
+        const Index packs = Kokkos::min(Index{columns}, width - begin) / pack;
+        const Index first = g.begin(u), last = g.begin(u + 1);
+        const Index run = ceil_div(last - first, Index{token_runs});
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, int{token_runs}), [&](int r) {
+          const Index from = Kokkos::min(first + r * run, last);
+          const Index to = Kokkos::min(from + run, last);
+          Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, packs), [&](Index number) {
+            const T* column = dx.data() + begin + number * pack;
+            const auto total = sum_of_run<pack>(g, column, width, from, to);
+            for (int e = 0; e < pack; ++e) sums(r, number * pack + e) = total.values[e];
+          });
+        });
+        team.team_barrier();
+        T* out = &dwte(token, begin);
+        Kokkos::parallel_for(Kokkos::TeamVectorRange(team, packs * pack), [&](Index j) {
+          float total = 0;
+          for (int r = 0; r < token_runs; ++r) total += sums(r, j);
+          out[j] = static_cast<T>(static_cast<float>(out[j]) + total);
+        });
+      });
+}
+
+template <class T>
+void sum_tokens(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
+                Index first_token, Matrix<T> dwte) {
+  constexpr int pack = 16 / sizeof(T);
+  if constexpr (tensor::on_host) {
+    host_sum_tokens(exec, groups, dx, first_token, dwte);
+  } else if (dx.extent(1) % pack == 0 && begin_packs(dx.data())) {
+    device_sum_tokens<pack>(exec, groups, dx, first_token, dwte);
+  } else {
+    device_sum_tokens<1>(exec, groups, dx, first_token, dwte);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
+                        const StreamRows& rows, const Documents& documents, Index first_token,
+                        Matrix<T> dwte, Accumulate accumulate, Matrix<T> dwpe) {
+  sum_tokens<T>(exec, groups, dx, first_token, dwte);
   if (dwpe.size() == 0) return;
   if (documents.empty()) {
     sum_positions<T>(exec, dx, rows, accumulate, dwpe);

@@ -1,63 +1,11 @@
 #include "kernels/norm.hpp"
 
 #include "base/error.hpp"
+#include "kernels/norm_forward.hpp"
 
 namespace kzero::kernels {
 
 namespace {
-
-/// RMSNorm has neither mean nor bias.
-enum class NormKind { layer, rms };
-
-/// A batch of rows, and the parameters and statistics of its norm. bias and mean are null for
-/// RMSNorm.
-template <class T>
-struct ForwardRows {
-  const T *x, *weight, *bias;
-  float eps;
-  T* y;
-  float *mean, *rstd;
-  Index count, width;
-};
-
-template <NormKind kind, class T>
-KOKKOS_INLINE_FUNCTION float row_mean(const Team& team, const T* row, Index width) {
-  if constexpr (kind == NormKind::layer) {
-    const auto value = [](float xj) { return xj; };
-    return sum_of(team, width, value, row) / static_cast<float>(width);
-  } else {
-    return 0;
-  }
-}
-
-template <NormKind kind, class T>
-KOKKOS_INLINE_FUNCTION void team_forward(const Team& team, const ForwardRows<T>& rows, Index i) {
-  const Index width = rows.width;
-  const T* row = rows.x + i * width;
-  T* out = rows.y + i * width;
-  const float m = row_mean<kind>(team, row, width);
-  const auto square = [=](float xj) { return (xj - m) * (xj - m); };
-  const float variance = sum_of(team, width, square, row) / static_cast<float>(width);
-  const float r = 1.0F / Kokkos::sqrt(variance + rows.eps);
-  if constexpr (kind == NormKind::layer) {
-    const auto normal = [=](auto xj, auto wj, auto bj) { return (xj - m) * r * wj + bj; };
-    map(team, width, out, normal, row, rows.weight, rows.bias);
-  } else {
-    const auto normal = [=](auto xj, auto wj) { return xj * r * wj; };
-    map(team, width, out, normal, row, rows.weight);
-  }
-  Kokkos::single(Kokkos::PerTeam(team), [=]() {
-    if constexpr (kind == NormKind::layer) rows.mean[i] = m;
-    rows.rstd[i] = r;
-  });
-}
-
-template <NormKind kind, class T>
-void forward(const Execution& exec, const char* label, const ForwardRows<T>& rows) {
-  Kokkos::parallel_for(
-      label, Policy(exec, static_cast<int>(rows.count), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) { team_forward<kind>(team, rows, team.league_rank()); });
-}
 
 /// A batch of rows, and the inputs of their gradient. mean is null for RMSNorm.
 template <class T>
@@ -154,7 +102,7 @@ KOKKOS_INLINE_FUNCTION RowGradient device_row(const Team& team, const BackwardRo
       Kokkos::ThreadVectorRange(team, rows.width / pack),
       [&](Index number, DxSums& partial) {
         const Index j = number * pack;
-        const auto xs = read_pack<pack>(x + j), dys = read_pack<pack>(dy + j),
+        const auto xs = Pack<T, pack>::at(x + j), dys = Pack<T, pack>::at(dy + j),
                    ws = read_pack<pack>(rows.weight + j);
         for (int e = 0; e < pack; ++e) {
           const float g = static_cast<float>(dys.values[e]) * static_cast<float>(ws.values[e]);
@@ -180,16 +128,16 @@ KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& r
     const RowGradient row = device_row<kind, pack>(team, rows, i);
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, rows.width / pack), [&](Index number) {
       const Index j = number * pack;
-      const auto xs = read_pack<pack>(x + j), dys = read_pack<pack>(dy + j),
+      const auto xs = Pack<T, pack>::at(x + j), dys = Pack<T, pack>::at(dy + j),
                  ws = read_pack<pack>(rows.weight + j);
-      auto outs = rows.adds ? read_pack<pack>(out + j) : Pack<T, pack>{};
+      auto outs = rows.adds ? Pack<T, pack>::at(out + j) : Pack<T, pack>{};
       for (int e = 0; e < pack; ++e) {
         const float before = rows.adds ? static_cast<float>(outs.values[e]) : 0.0F;
         outs.values[e] = static_cast<T>(before + row.dx(static_cast<float>(xs.values[e]),
                                                         static_cast<float>(dys.values[e]),
                                                         static_cast<float>(ws.values[e])));
       }
-      write_pack(out + j, outs);
+      Pack<T, pack>::at(out + j) = outs;
     });
   });
 }
@@ -217,7 +165,7 @@ KOKKOS_INLINE_FUNCTION void add_dx(const BackwardRows<T>& rows, Index begin, Ind
                                    Pack<float, pack>& total) {
   const T* dx = rows.dx;
   for (Index i = begin; i < end; ++i) {
-    const auto values = read_pack<pack>(dx + i * rows.width + j);
+    const auto values = Pack<T, pack>::at(dx + i * rows.width + j);
     for (int e = 0; e < pack; ++e) total.values[e] += static_cast<float>(values.values[e]);
   }
 }
@@ -227,8 +175,8 @@ template <NormKind kind, int pack, class T>
 KOKKOS_INLINE_FUNCTION void add_parameters(const BackwardRows<T>& rows, Index begin, Index end,
                                            Index j, Pack<float, pack>* totals) {
   for (Index i = begin; i < end; ++i) {
-    const auto xs = read_pack<pack>(rows.x + i * rows.width + j),
-               dys = read_pack<pack>(rows.dy + i * rows.width + j);
+    const auto xs = Pack<T, pack>::at(rows.x + i * rows.width + j),
+               dys = Pack<T, pack>::at(rows.dy + i * rows.width + j);
     const RowGradient row = row_gradient<kind>(rows, i);
     for (int e = 0; e < pack; ++e) {
       const float dyj = static_cast<float>(dys.values[e]);
@@ -238,9 +186,9 @@ KOKKOS_INLINE_FUNCTION void add_parameters(const BackwardRows<T>& rows, Index be
   }
 }
 
-/// Rows that a team processes at a time, one per warp. The team adds up their columns while they
+/// Rows that a team processes at a time, two per warp. The team adds up their columns while they
 /// are in its first-level cache, so that a row is read once from memory.
-constexpr Index tile_rows = 8;
+constexpr Index tile_rows = 16;
 
 /// Processes a group of rows. Packs of columns have half the bytes of a row's packs, so that rows
 /// of a thousand columns occupy a team.
@@ -281,7 +229,7 @@ KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T
   constexpr int pack = 16 / sizeof(T);
   if constexpr (tensor::on_host) {
     host_backward<kind>(team, rows, group);
-  } else if (rows.width % pack == 0) {
+  } else if (rows.width % pack == 0 && begin_packs(rows.x, rows.dy, rows.dx)) {
     device_backward<kind, pack>(team, rows, group);
   } else {
     device_backward<kind, 1>(team, rows, group);
@@ -327,7 +275,7 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
   const Index count = x.extent(0), width = x.extent(1);
   const ForwardRows<T> rows{x.data(),    weight.data(), bias.data(), eps,  y.data(),
                             mean.data(), rstd.data(),   count,       width};
-  forward<NormKind::layer>(exec, "kzero::kernels::layernorm_forward", rows);
+  norm_forward<NormKind::layer>(exec, "kzero::kernels::layernorm_forward", rows);
 }
 
 template <class T>
@@ -336,7 +284,7 @@ void rmsnorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> w
   const Index count = x.extent(0), width = x.extent(1);
   const ForwardRows<T> rows{x.data(), weight.data(), nullptr, eps,  y.data(),
                             nullptr,  rstd.data(),   count,   width};
-  forward<NormKind::rms>(exec, "kzero::kernels::rmsnorm_forward", rows);
+  norm_forward<NormKind::rms>(exec, "kzero::kernels::rmsnorm_forward", rows);
 }
 
 template <class T>

@@ -39,12 +39,28 @@ void sum_in_order(const Execution& exec, Vector<const float> x, double* sum) {
 namespace {
 
 /// Number of blocks of squares_block elements per team in sum_of_squares.
-constexpr Index blocks_at_once = 128;
+constexpr Index blocks_at_once = tensor::on_host ? 128 : 512;
+
+/// Neighbouring blocks that a device's thread reads before it adds up the first of them.
+constexpr Index blocks_in_flight = 4;
+
+struct BlockSums {
+  float block[blocks_in_flight] = {};
+
+  KOKKOS_INLINE_FUNCTION BlockSums& operator+=(const BlockSums& other) {
+    for (int b = 0; b < blocks_in_flight; ++b) block[b] += other.block[b];
+    return *this;
+  }
+};
+
+template <class T>
+KOKKOS_INLINE_FUNCTION float square(T value) {
+  return static_cast<float>(value) * static_cast<float>(value);
+}
 
 /// The fp32 sum of the squares of n elements, on every lane of the thread.
 template <class T>
 KOKKOS_INLINE_FUNCTION float block_of_squares(const Team& team, const T* x, Index n) {
-  const auto square = [](T value) { return static_cast<float>(value) * static_cast<float>(value); };
   if constexpr (tensor::on_host) {
     return detail::host_sum(n, [=](Index i) { return square(x[i]); });
   } else {
@@ -63,6 +79,48 @@ KOKKOS_INLINE_FUNCTION float block_of_squares(const Team& team, const T* x, Inde
         },
         total);
     return total;
+  }
+}
+
+/// The same sums of whole blocks that begin at a multiple of 16 bytes, with the same bits.
+template <class T>
+KOKKOS_INLINE_FUNCTION BlockSums blocks_of_squares(const Team& team, const T* x) {
+  constexpr int pack = 16 / sizeof(T);
+  BlockSums total;
+  Kokkos::parallel_reduce(
+      Kokkos::ThreadVectorRange(team, Index{squares_block / pack}),
+      [&](Index at, BlockSums& lane) {
+        Pack<T, pack> values[blocks_in_flight];
+        for (int b = 0; b < blocks_in_flight; ++b)
+          values[b] = Pack<T, pack>::at(x + b * Index{squares_block} + at * pack);
+        for (int b = 0; b < blocks_in_flight; ++b) {
+          for (int e = 0; e < pack; ++e) lane.block[b] += square(values[b].values[e]);
+        }
+      },
+      total);
+  return total;
+}
+
+/// Adds the sums of up to blocks_in_flight blocks of elements [first, last) from `block` on.
+/// unit[i] is element i.
+template <class T>
+KOKKOS_INLINE_FUNCTION void add_squares(const Team& team, const T* unit, Index first, Index last,
+                                        Index block, Index blocks, ExactSum& total) {
+  const Index begin = block * squares_block;
+  const Index end = begin + Index{squares_block} * blocks_in_flight;
+  if (!tensor::on_host && blocks == blocks_in_flight && begin >= first && end <= last &&
+      begin_packs(unit + begin)) {
+    const BlockSums sums = blocks_of_squares(team, unit + begin);
+    Kokkos::single(Kokkos::PerThread(team), [&]() {
+      for (int b = 0; b < blocks_in_flight; ++b) total.add(sums.block[b]);
+    });
+    return;
+  }
+  for (Index b = block; b < block + blocks; ++b) {
+    const Index from = Kokkos::max(first, b * squares_block);
+    const Index to = Kokkos::min(last, (b + 1) * squares_block);
+    const float squares = block_of_squares(team, unit + from, to - from);
+    Kokkos::single(Kokkos::PerThread(team), [&]() { total.add(squares); });
   }
 }
 
@@ -91,11 +149,11 @@ void sum_of_squares(const Execution& exec, const SquaresTable<T>& ranges, ExactS
         const Index turn = team.league_rank() - table.first_block(which);
         const Index from = first / squares_block + turn * blocks_at_once;
         const Index to = Kokkos::min(ceil_div(last, squares_block), from + blocks_at_once);
-        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, from, to), [&](Index block) {
-          const Index begin = Kokkos::max(first, block * squares_block);
-          const Index end = Kokkos::min(last, (block + 1) * squares_block);
-          const float squares = block_of_squares(team, unit + begin, end - begin);
-          Kokkos::single(Kokkos::PerThread(team), [&]() { total.add(squares); });
+        const Index groups = ceil_div(to - from, Index{blocks_in_flight});
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, groups), [&](Index group) {
+          const Index block = from + group * blocks_in_flight;
+          const Index blocks = Kokkos::min(Index{blocks_in_flight}, to - block);
+          add_squares(team, unit, first, last, block, blocks, total);
         });
       },
       result);

@@ -95,40 +95,12 @@ void device_sum_groups(const Execution& exec, Matrix<const float> partial, Accum
 
 /// Computes total[j] = the sum over `count` rows, row by row in memory order.
 template <class T>
-KOKKOS_INLINE_FUNCTION void host_sum_rows(const Team& team, const T* rows, Index count, Index width,
-                                          float* total) {
+KOKKOS_INLINE_FUNCTION void add_rows(const Team& team, const T* rows, Index count, Index width,
+                                     float* total) {
   for_each(team, width, [=](Index j) { total[j] = 0; });
   for (Index i = 0; i < count; ++i) {
     const T* row = rows + i * width;
     for_each(team, width, [=](Index j) { total[j] += static_cast<float>(row[j]); });
-  }
-}
-
-/// Computes the same sums in registers, one pack of columns per thread.
-template <int pack, class T>
-KOKKOS_INLINE_FUNCTION void device_sum_rows(const Team& team, const T* rows, Index count,
-                                            Index width, float* total) {
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width / pack), [=](Index number) {
-    const Index j = number * pack;
-    Pack<float, pack> sums{};
-    for (Index i = 0; i < count; ++i) {
-      const auto x = read_pack<pack>(rows + i * width + j);
-      for (int e = 0; e < pack; ++e) sums.values[e] += static_cast<float>(x.values[e]);
-    }
-    write_pack(total + j, sums);
-  });
-}
-
-template <class T>
-KOKKOS_INLINE_FUNCTION void team_sum_rows(const Team& team, const T* rows, Index count, Index width,
-                                          float* total) {
-  constexpr int pack = 16 / sizeof(T);
-  if constexpr (tensor::on_host) {
-    host_sum_rows(team, rows, count, width, total);
-  } else if (width % pack == 0) {
-    device_sum_rows<pack>(team, rows, count, width, total);
-  } else {
-    device_sum_rows<1>(team, rows, count, width, total);
   }
 }
 
@@ -145,19 +117,75 @@ void sum_groups(const Execution& exec, Matrix<const float> partial, Accumulate a
   }
 }
 
-template <class T, class Out>
-void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<Out> out,
-              Matrix<float> partial) {
-  const Index rows = x.extent(0), width = x.extent(1);
-  const Index group = ceil_div(rows, row_groups);
+namespace {
+
+template <class T>
+void host_sum_rows(const Execution& exec, Matrix<const T> x, Matrix<float> partial) {
+  const Index rows = x.extent(0), width = x.extent(1), group = ceil_div(rows, row_groups);
   Kokkos::parallel_for(
       "kzero::kernels::sum_rows", Policy(exec, static_cast<int>(row_groups), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index first = team.league_rank() * group;
         const Index count = Kokkos::max(Index{0}, Kokkos::min(group, rows - first));
-        team_sum_rows(team, x.data() + first * width, count, width,
-                      &partial(team.league_rank(), 0));
+        add_rows(team, x.data() + first * width, count, width, &partial(team.league_rank(), 0));
       });
+}
+
+/// Sums the rows [begin, end) in registers, one pack of columns per thread. Rows are read several
+/// at a time, so that a thread does not wait for each.
+template <int pack, class T>
+KOKKOS_INLINE_FUNCTION Pack<float, pack> sum_packs_of_rows(const T* column, Index width,
+                                                           Index begin, Index end) {
+  constexpr int at_once = 8;
+  Pack<float, pack> total{};
+  const auto row = [&](Index i) { return Pack<T, pack>::at(column + i * width); };
+  const auto add = [&](const Pack<T, pack>& x) {
+    for (int e = 0; e < pack; ++e) total.values[e] += static_cast<float>(x.values[e]);
+  };
+  Index i = begin;
+  for (; i + at_once <= end; i += at_once) {
+    Pack<T, pack> x[at_once];
+    for (int r = 0; r < at_once; ++r) x[r] = row(i + r);
+    for (int r = 0; r < at_once; ++r) add(x[r]);
+  }
+  for (; i < end; ++i) add(row(i));
+  return total;
+}
+
+template <int pack, class T>
+void device_sum_rows(const Execution& exec, Matrix<const T> x, Matrix<float> partial) {
+  constexpr int threads = 128;
+  const Index rows = x.extent(0), width = x.extent(1), group = ceil_div(rows, row_groups);
+  const Index packs = width / pack, blocks = ceil_div(packs, Index{threads});
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_rows",
+      Policy(exec, static_cast<int>(row_groups * blocks), team_size(threads)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index number = team.league_rank() / blocks;
+        const Index first_pack = team.league_rank() % blocks * threads;
+        const Index begin = Kokkos::min(number * group, rows);
+        const Index end = Kokkos::min(begin + group, rows);
+        const Index count = Kokkos::min(Index{threads}, packs - first_pack);
+        Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count), [&](Index own) {
+          const Index j = (first_pack + own) * pack;
+          write_pack(&partial(number, j), sum_packs_of_rows<pack>(x.data() + j, width, begin, end));
+        });
+      });
+}
+
+}  // namespace
+
+template <class T, class Out>
+void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<Out> out,
+              Matrix<float> partial) {
+  [[maybe_unused]] constexpr int pack = 16 / sizeof(T);
+  if constexpr (tensor::on_host) {
+    host_sum_rows(exec, x, partial);
+  } else if (x.extent(1) % pack == 0 && begin_packs(x.data())) {
+    device_sum_rows<pack>(exec, x, partial);
+  } else {
+    device_sum_rows<1>(exec, x, partial);
+  }
   sum_groups<Out>(exec, partial, accumulate, {out});
 }
 
