@@ -20,7 +20,7 @@ std::vector<float> values(Index count, unsigned seed) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float special[] = {0.0F,        -0.0F,       infinity, -infinity, std::nanf(""),
                            1.00390625F, 1.01171875F, 3.4e38F,  -3.4e38F,  1e-30F};
-  for (std::size_t i = 0; i < std::size(special); ++i) all[3 * i] = special[i];
+  for (std::size_t i = 0; i < std::size(special); ++i) all[2 * i] = special[i];
   return all;
 }
 
