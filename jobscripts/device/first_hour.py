@@ -24,10 +24,10 @@ PARTS = (
     ("losses", 150, correctness.losses),
     ("attention", 90, correctness.attention),
     ("bits", 120, correctness.bits),
+    ("offload", 180, launches.offload),
     ("sanitizer", 240, sanitizer.sanitizer),
     ("speed", 420, speed.speed),
     ("ranks", 300, launches.ranks),
-    ("offload", 180, launches.offload),
     ("counters", 120, counters.counters),
 )
 NO_DEVICE = "no device"

@@ -4,7 +4,7 @@
 #
 #   bash jobscripts/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [PART...]
 #
-# PART      packaging units losses attention bits sanitizer speed ranks offload counters; default: all, as far as the time allows
+# PART      packaging units losses attention bits offload sanitizer speed ranks counters; default: all, as far as the time allows
 # N         limit of the call in seconds (540); every part and every program has a limit of its own as well
 # OUTPUT    gets summary.txt (sixty lines, printed last), results.json and logs.tar.gz, complete after every part
 #
