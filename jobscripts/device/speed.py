@@ -133,14 +133,14 @@ def profile_lines(name, times, most=7):
         yield "    " + "; ".join(words[i : i + 3])
 
 
-def measure(machine, clock, found, name, deck, case):
+def measure(machine, clock, found, memory_mib, name, deck, case):
     """Measures a case: the time of a step, the memory used and planned, and the time line of one step."""
     overrides, label = overrides_for(machine, case), name.replace(" ", "_")
     trace = machine.work / f"{label}.trace.json"
     profiled = overrides | {"run.profile": trace, "run.profile_steps": f"{PROFILED}-{PROFILED}"}
     clock.require(10)
     planned = planned_mib(machine, label, deck, profiled, min(20, clock.left())) or 0
-    if planned > device_mib(machine):
+    if planned > memory_mib:
         found.leave_out(name, f"needs {planned:.0f} MiB")
         return
     with UsedMemory() as memory:
@@ -183,12 +183,15 @@ def head_lines(found):
 def speed(machine, clock, found):
     """Steps of several models, products of the head, and kernels one by one."""
     found.lines.append(f"speed, bf16, steps {WARM_UP} to {PROFILED - 1} of {STEPS}, MFU of {PEAK_TFLOPS} TFLOP/s:")
+    memory_mib = device_mib(machine)
     for name, deck, case in CASES:
-        measure(machine, clock, found, name, deck, case)
+        measure(machine, clock, found, memory_mib, name, deck, case)
         if name.endswith("V 50304"):
             found.lines.extend(head_lines(found))
     for path in sorted((machine.bundle / "decks").glob("gpu/*.toml")):
-        measure(machine, clock, found, path.stem, f"gpu/{path.name}", {"checkpoint.folder": "", "checkpoint.every": 0})
+        measure(
+            machine, clock, found, memory_mib, path.stem, f"gpu/{path.name}", {"checkpoint.folder": "", "checkpoint.every": 0}
+        )
     if machine.has("kernel_benchmark"):
         clock.require(10)
         done = machine.run("kernel_benchmark", machine.command("kernel_benchmark"), min(90, clock.left()))

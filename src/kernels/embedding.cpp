@@ -132,10 +132,6 @@ void sum_positions_of_documents(const Execution& exec, Matrix<const T> dx, const
       });
 }
 
-}  // namespace
-
-namespace {
-
 template <class T>
 void host_sum_tokens(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
                      Index first_token, Matrix<T> dwte) {
@@ -159,26 +155,6 @@ void host_sum_tokens(const Execution& exec, const TokenGroups& groups, Matrix<co
 // On devices a warp sums one run of a token's rows, and the runs are then added in order: a text
 // has some tokens thousands of times. Each lane has a pack of columns.
 constexpr int token_runs = 8, run_lanes = 32;
-
-/// The sum of a pack of columns over rows order[from, to), several of which are read at once.
-template <int pack, class T>
-KOKKOS_INLINE_FUNCTION Pack<float, pack> sum_of_run(const TokenGroups& g, const T* column,
-                                                    Index width, Index from, Index to) {
-  constexpr int at_once = 4;
-  Pack<float, pack> total{};
-  const auto row = [&](Index k) { return Pack<T, pack>::at(column + g.order(k) * width); };
-  const auto add = [&](const Pack<T, pack>& x) {
-    for (int e = 0; e < pack; ++e) total.values[e] += static_cast<float>(x.values[e]);
-  };
-  Index k = from;
-  for (; k + at_once <= to; k += at_once) {
-    Pack<T, pack> x[at_once];
-    for (int i = 0; i < at_once; ++i) x[i] = row(k + i);
-    for (int i = 0; i < at_once; ++i) add(x[i]);
-  }
-  for (; k < to; ++k) add(row(k));
-  return total;
-}
 
 template <int pack, class T>
 void device_sum_tokens(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
@@ -204,8 +180,9 @@ void device_sum_tokens(const Execution& exec, const TokenGroups& groups, Matrix<
           const Index from = Kokkos::min(first + r * run, last);
           const Index to = Kokkos::min(from + run, last);
           Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, packs), [&](Index number) {
-            const T* column = dx.data() + begin + number * pack;
-            const auto total = sum_of_run<pack>(g, column, width, from, to);
+            const Index column = begin + number * pack;
+            const auto row = [=](Index k) { return Pack<T, pack>::at(&dx(g.order(k), column)); };
+            const auto total = sum_of_packs<4, pack>(from, to, row);
             for (int e = 0; e < pack; ++e) sums(r, number * pack + e) = total.values[e];
           });
         });

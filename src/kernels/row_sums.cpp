@@ -131,27 +131,7 @@ void host_sum_rows(const Execution& exec, Matrix<const T> x, Matrix<float> parti
       });
 }
 
-/// Sums the rows [begin, end) in registers, one pack of columns per thread. Rows are read several
-/// at a time, so that a thread does not wait for each.
-template <int pack, class T>
-KOKKOS_INLINE_FUNCTION Pack<float, pack> sum_packs_of_rows(const T* column, Index width,
-                                                           Index begin, Index end) {
-  constexpr int at_once = 8;
-  Pack<float, pack> total{};
-  const auto row = [&](Index i) { return Pack<T, pack>::at(column + i * width); };
-  const auto add = [&](const Pack<T, pack>& x) {
-    for (int e = 0; e < pack; ++e) total.values[e] += static_cast<float>(x.values[e]);
-  };
-  Index i = begin;
-  for (; i + at_once <= end; i += at_once) {
-    Pack<T, pack> x[at_once];
-    for (int r = 0; r < at_once; ++r) x[r] = row(i + r);
-    for (int r = 0; r < at_once; ++r) add(x[r]);
-  }
-  for (; i < end; ++i) add(row(i));
-  return total;
-}
-
+/// Sums in registers, with one pack of columns per thread.
 template <int pack, class T>
 void device_sum_rows(const Execution& exec, Matrix<const T> x, Matrix<float> partial) {
   constexpr int threads = 128;
@@ -168,7 +148,8 @@ void device_sum_rows(const Execution& exec, Matrix<const T> x, Matrix<float> par
         const Index count = Kokkos::min(Index{threads}, packs - first_pack);
         Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count), [&](Index own) {
           const Index j = (first_pack + own) * pack;
-          write_pack(&partial(number, j), sum_packs_of_rows<pack>(x.data() + j, width, begin, end));
+          const auto row = [=](Index i) { return Pack<T, pack>::at(&x(i, j)); };
+          write_pack(&partial(number, j), sum_of_packs<8, pack>(begin, end, row));
         });
       });
 }
@@ -178,7 +159,7 @@ void device_sum_rows(const Execution& exec, Matrix<const T> x, Matrix<float> par
 template <class T, class Out>
 void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<Out> out,
               Matrix<float> partial) {
-  [[maybe_unused]] constexpr int pack = 16 / sizeof(T);
+  constexpr int pack = 16 / sizeof(T);
   if constexpr (tensor::on_host) {
     host_sum_rows(exec, x, partial);
   } else if (x.extent(1) % pack == 0 && begin_packs(x.data())) {

@@ -18,6 +18,24 @@ inline constexpr Index row_groups = tensor::on_host ? 32 : 512;
 /// The number of results of one call of sum_groups.
 inline constexpr int most_sums = 4;
 
+/// The fp32 sum of the packs row(i) over [begin, end), added in this order. A device's thread reads
+/// `at_once` packs before it adds the first, so that it does not wait for each.
+template <int at_once, int pack, class Row>
+KOKKOS_INLINE_FUNCTION Pack<float, pack> sum_of_packs(Index begin, Index end, const Row& row) {
+  Pack<float, pack> total{};
+  const auto add = [&](const auto& x) {
+    for (int e = 0; e < pack; ++e) total.values[e] += static_cast<float>(x.values[e]);
+  };
+  Index i = begin;
+  for (; i + at_once <= end; i += at_once) {
+    decltype(row(i)) x[at_once];
+    for (int r = 0; r < at_once; ++r) x[r] = row(i + r);
+    for (int r = 0; r < at_once; ++r) add(x[r]);
+  }
+  for (; i < end; ++i) add(row(i));
+  return total;
+}
+
 template <class T>
 using Results = std::initializer_list<Vector<T>>;
 

@@ -1,6 +1,5 @@
 #include "runtime/view_layout.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 

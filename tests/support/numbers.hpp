@@ -32,6 +32,10 @@ inline double gamma(Index count) {
   return total / (1 - total);
 }
 
+/// The bound on the relative error of hosts stated in src/kernels/exponential.hpp, which has its
+/// own test.
+inline constexpr double host_exponential_error = 2e-7;
+
 /// A value in double and the allowed error of the computed value.
 struct Bounded {
   double value = 0;

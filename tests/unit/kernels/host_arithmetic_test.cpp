@@ -56,7 +56,8 @@ TEST(HostArithmetic, GivesTheExponentialOfOneFloat) {
       if (std::isnan(x)) {
         EXPECT_TRUE(std::isnan(result[lane]));
       } else {
-        EXPECT_LE(std::abs(result[lane] - expected), 2 * 2e-7 * expected) << x;
+        EXPECT_LE(std::abs(result[lane] - expected), 2 * tests::host_exponential_error * expected)
+            << x;
       }
     }
   }
