@@ -8,6 +8,7 @@
 #include "comm/backends.hpp"
 #include "engine/machinery.hpp"
 #include "engine/matrix_plan.hpp"
+#include "optim/newton_schulz.hpp"
 
 namespace kzero::engine {
 

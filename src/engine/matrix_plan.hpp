@@ -7,8 +7,11 @@
 // then send the local parts to the owner. Results return the same way.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "optim/matrix_owners.hpp"
-#include "optim/newton_schulz.hpp"
+#include "optim/matrix_shape.hpp"
 #include "param/flat_layout.hpp"
 #include "zero/stage.hpp"
 

@@ -1,30 +1,10 @@
-// Sums of numbered terms in an order that any division of the terms among ranks and nodes can keep.
-// Blocks of consecutive terms are added one after another. Sums of blocks are added in pairs, the
-// results in pairs again, and so on: a binary tree. A range of blocks that is a subtree can
-// therefore be added anywhere.
+// Kernels for the sums of numbered terms whose order terms.hpp specifies.
 #pragma once
 
-#include <bit>
-
 #include "kernels/reduction.hpp"
+#include "kernels/terms.hpp"
 
 namespace kzero::kernels {
-
-/// Terms [first, first + n) of a sum. The last block may have fewer than `block` terms.
-struct Terms {
-  Index first = 0;
-  Index block = 1;
-  bool ends = true;  // no terms follow
-};
-
-/// The number of open sums after n terms: a block that is not full, and the subtrees that wait for
-/// a subtree of the same size.
-inline int open_sums(Index n, Index block) {
-  return std::popcount(static_cast<std::uint64_t>(n / block)) + (n % block > 0 ? 1 : 0);
-}
-
-/// More sums than can be open at a time.
-inline constexpr int most_open_sums = 32;
 
 /// Memory for open sums in device memory. The oldest, of the largest subtree, may be stored apart
 /// from the others; number i > 0 begins at others + (i - 1) * stride.

@@ -9,20 +9,10 @@
 
 #include "kernels/exact_sum.hpp"
 #include "memory/arenas.hpp"
+#include "optim/matrix_shape.hpp"
 #include "tensor/gemm.hpp"
 
 namespace kzero::optim {
-
-struct MatrixShape {
-  Index rows = 0, columns = 0;
-
-  Index elements() const { return rows * columns; }
-  Index shorter() const { return rows < columns ? rows : columns; }
-};
-
-/// Operations of the products of a complete iteration. A multiplication and an addition count as
-/// two.
-double newton_schulz_operations(const MatrixShape& shape);
 
 /// Workspace for one matrix at a time. Matrices, products and the polynomial are in the run's
 /// precision. Sums of products are in fp32, and X is rounded once per step.

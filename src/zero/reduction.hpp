@@ -6,6 +6,7 @@
 
 #include "comm/gather.hpp"
 #include "deck/config.hpp"
+#include "kernels/pairwise_sum.hpp"
 #include "runtime/event.hpp"
 #include "tensor/view.hpp"
 #include "zero/bucket.hpp"

@@ -1,11 +1,11 @@
 // How the gradients of a step's micro-batches are added, and where. The order of the additions
-// depends on the deck alone (kernels/pairwise_sum.hpp). The ranks and nodes only decide which of
+// depends on the deck alone (kernels/terms.hpp). The ranks and nodes only decide which of
 // them happen on the way to a sum's owner.
 #pragma once
 
 #include "base/node_shape.hpp"
 #include "deck/config.hpp"
-#include "kernels/pairwise_sum.hpp"
+#include "kernels/terms.hpp"
 
 namespace kzero::zero {
 

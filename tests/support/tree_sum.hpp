@@ -1,4 +1,4 @@
-// The plain form of the sum that kernels/pairwise_sum.hpp specifies.
+// The plain form of the sum that kernels/terms.hpp specifies.
 #pragma once
 
 #include <algorithm>

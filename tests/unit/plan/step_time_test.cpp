@@ -35,11 +35,11 @@ constexpr Estimate work{.rates = {}, .model = 20, .optimizer = 4};
 
 /// Every second of a step is work or waiting.
 double step_of(const Outline& o, const Estimate& parts = work) {
-  const StepTime step = step_time(o, network, parts);
+  const StepTime found = step_time(o, network, parts);
   double model = 0;
   for (const OutlinedOperation& operation : o.operations) model += operation.work * parts.model;
-  EXPECT_NEAR(step.seconds, model + parts.optimizer + step.waits.sum(), 1e-9);
-  return step.seconds;
+  EXPECT_NEAR(found.seconds, model + parts.optimizer + found.waits.sum(), 1e-9);
+  return found.seconds;
 }
 
 TEST(StepTime, OfMessagesThatBlockIsTheSum) {
