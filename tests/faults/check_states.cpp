@@ -5,8 +5,10 @@
 // is removed, both "-" for none, and the first message of the searches.
 #include <fmt/ranges.h>
 #include <mpi.h>
+#include <sys/stat.h>
 
 #include <iostream>
+#include <map>
 #include <string>
 
 #include "base/error.hpp"
@@ -23,12 +25,31 @@ std::string name_of(const std::optional<checkpoint::Found>& found) {
   return found ? found->path.filename().string() : "-";
 }
 
-bool is_sound(const std::filesystem::path& path) {
+bool verify(const std::filesystem::path& path) {
   try {
     return checkpoint::verify(path).empty();
   } catch (const Error&) {
     return false;
   }
+}
+
+/// The names and inodes of a checkpoint's files. The states share files of the same content.
+std::map<std::string, ino_t> files_of(const std::filesystem::path& checkpoint) {
+  std::map<std::string, ino_t> files;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    struct stat status {};
+    if (stat(entry.path().c_str(), &status) == 0)
+      files[entry.path().filename().string()] = status.st_ino;
+  }
+  return files;
+}
+
+/// Verifies what no state before this had under the same name.
+bool is_sound(const std::filesystem::path& path) {
+  static std::map<std::pair<std::string, std::map<std::string, ino_t>>, bool> known;
+  const auto [place, is_new] = known.try_emplace({path.filename().string(), files_of(path)});
+  if (is_new) place->second = verify(path);
+  return place->second;
 }
 
 std::string answer(const grid::Group& alone, const std::string& folder) {

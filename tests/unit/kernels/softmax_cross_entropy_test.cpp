@@ -149,6 +149,15 @@ std::vector<Index> vocabularies() {
   return all;
 }
 
+/// Over how many ranks the columns are cut.
+std::vector<Index> rank_counts() {
+#ifdef __SANITIZE_THREAD__  // no barrier depends on them
+  return {3};
+#else
+  return {2, 3, 7};
+#endif
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Index rows : {1, 7, 33}) {
@@ -321,7 +330,7 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
       loss.push_back(e.loss);
       rows.push_back(gradient<T>(e, c.targets[i], c.z_loss));
     }
-    for (const Index ranks : {2, 3, 7}) {
+    for (const Index ranks : rank_counts()) {
       if (c.vocab < ranks) continue;
       const auto first = [&](Index r) { return part_begin(c.vocab, ranks, r); };
       const Guarded<Token> targets(c.targets);
