@@ -330,7 +330,7 @@ class Bad(Prepared):
         self.assertIn("there is no text", run(self.source, "-o", self.folder / "no", "--vocab", 257, "--skip-bad", code=4))
 
     def test_another_encoding(self):
-        text = "\u00c4rger, caf\u00e9, na\u00efve\n" * 100000
+        text = "\u00c4rger, caf\u00e9, na\u00efve\n" * 60000
         (self.source / "good.txt").write_bytes(text.encode("latin-1"))
         (self.source / "lines.jsonl").write_text(json.dumps({"text": "\u4e2d"}, ensure_ascii=False), encoding="utf-8")
         run(self.source, "-o", self.out, "--vocab", 300, "--validation", 0, "--encoding", "Latin-1")

@@ -214,11 +214,11 @@ class Plan(LaunchTest):
         full = self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "2", *self.RATES), 0).stdout
         for text in ("threads     1 a rank, from OMP_NUM_THREADS", "activations", "reduce_scatter", "step ", "rates"):
             self.assertIn(text, full)
-        fits = self.expect(self.run_kzero("plan", "deck.toml", "--fit", "20MB", *self.RATES), 0).stdout
+        fits = self.expect(self.run_kzero("plan", "deck.toml", "--fit", "2MB", *self.RATES), 0).stdout
         self.assertIn("zero.stage=0 train.micro_batch=4", fits)
         split = self.expect(
             self.run_kzero(
-                "plan", "deck.toml", "model.heads=4", "--fit", "20MB", "--ranks", "4", "--tensor", "1,2", *self.RATES
+                "plan", "deck.toml", "model.heads=4", "--fit", "2MB", "--ranks", "4", "--tensor", "1,2", *self.RATES
             ),
             0,
         ).stdout
