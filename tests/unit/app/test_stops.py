@@ -85,7 +85,7 @@ class InEvaluations(EvaluationTest):
 
     def test_an_evaluation_is_stopped_and_done_in_full_by_the_restart(self):
         (self.folder / "deck.toml").write_text(DECK + EVALUATE)
-        (self.folder / "text").write_bytes(b"".join(b"%d bottles of beer, " % i for i in range(12000)))
+        (self.folder / "text").write_bytes(b"".join(b"%d bottles of beer, " % i for i in range(4000)))
         self.expect(self.train(*COMMON, "checkpoint.folder=whole", "run.metrics=whole.jsonl", ranks=2), 0)
         for ranks in (1, 2, 4):
             with self.subTest(f"{ranks} ranks"):
