@@ -4,7 +4,7 @@
 #                [ONCE])
 #
 # ALONE: not compiled together with others, as tests link a source of their own in its place.
-# ONCE: runs a few times a launch, and is compiled in half the time with few optimizations.
+# ONCE: runs once a step or less, and is compiled in half the time with few optimizations.
 
 set(KZERO_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                    -Wno-unknown-pragmas)

@@ -12,7 +12,7 @@ void draw(const tensor::Execution& exec, std::uint64_t number, std::byte* data, 
   const Kokkos::View<float*, tensor::Memory> drawn(
       Kokkos::view_alloc(Kokkos::WithoutInitializing, "kzero::engine::product_drawn"), count);
   const tensor::Vector<float> values(drawn.data(), count);
-  kernels::draw_normal(exec, 0, number, {.stride = count, .length = count}, 1, values);
+  kernels::draw_normal(exec, 0, number, {}, 1, values);
   kernels::round_to<T>(exec, values, tensor::Vector<T>(reinterpret_cast<T*>(data), count));
   exec.fence("kzero::engine::product_operand");  // before the drawn numbers are freed
 }
