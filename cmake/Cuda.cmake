@@ -45,7 +45,7 @@ function(kzero_compile_with_nvcc target)
   endforeach()
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
 
-  set(host ${KZERO_WARNINGS} ${KZERO_ARITHMETIC})
+  set(host ${KZERO_WARNINGS} ${KZERO_ARITHMETIC} ${KZERO_COMPILER_MEMORY})
   list(REMOVE_ITEM host -Wpedantic)
   list(APPEND host -Wno-unused-local-typedefs)
   list(JOIN host "," host)

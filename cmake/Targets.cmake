@@ -39,8 +39,16 @@ if(KZERO_NATIVE)
   endif()
 endif()
 
+# gcc searches its memory for what it can free, from 128 MiB on. That takes an eighth of its time. If it begins at 1 GiB, the
+# largest source needs 1.5 GiB instead of 1.1.
+set(KZERO_COMPILER_MEMORY)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(KZERO_COMPILER_MEMORY --param=ggc-min-heapsize=1048576)
+endif()
+
 function(kzero_compile_options target)
-  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${KZERO_WARNINGS};${KZERO_ARITHMETIC}>")
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:${KZERO_WARNINGS};${KZERO_ARITHMETIC};${KZERO_COMPILER_MEMORY}>")
   if(Kokkos_ENABLE_CUDA)
     kzero_compile_with_nvcc(${target})
   endif()
