@@ -19,18 +19,31 @@ void multiply(const Execution& exec, const GemmProblem& p) {
   const Index a_k = p.a.transpose == Transpose::no ? 1 : p.a.stride;
   const Index b_k = p.b.transpose == Transpose::no ? p.b.stride : 1;
   const Index b_column = p.b.transpose == Transpose::no ? 1 : p.b.stride;
+  // Neighbouring threads of a device read neighbouring columns. A thread of a host computes several
+  // columns at a time, whose additions do not wait for each other.
+  constexpr Index columns = runtime::kernels_on_host ? 16 : 1;
+  const Range strips_of_rows(exec, 0, p.m * ceil_div(n, columns));
   Kokkos::parallel_for(
-      "kzero::tensor::multiply_reference", Range(exec, 0, p.m * n), KOKKOS_LAMBDA(Index at) {
-        const Index i = at / n, j = at % n;
-        float sum = 0;
+      "kzero::tensor::multiply_reference", strips_of_rows, KOKKOS_LAMBDA(Index at) {
+        const Index strips = ceil_div(n, columns);  // nothing to compute on a device
+        const Index i = at / strips, first = at % strips * columns;
+        const Index count = columns == 1 || n - first > columns ? columns : n - first;
+        float sums[columns] = {};
         for (Index l = 0; l < k; ++l) {
-          sum += static_cast<float>(a[i * a_row + l * a_k]) *
-                 static_cast<float>(b[l * b_k + j * b_column]);
+          const auto factor = static_cast<float>(a[i * a_row + l * a_k]);
+          const T* const terms = b + l * b_k + first * b_column;
+          for (Index j = 0; j < columns; ++j) {
+            if (j < count) sums[j] += factor * static_cast<float>(terms[j * b_column]);
+          }
         }
-        if (bias) sum += static_cast<float>(bias[j]);
-        if (addend) sum += static_cast<float>(addend[i * n + j]);
-        if (keep) sum += static_cast<float>(c[i * c_stride + j]);
-        c[i * c_stride + j] = static_cast<Out>(sum);
+        for (Index j = 0; j < count; ++j) {
+          float sum = sums[j];
+          if (bias) sum += static_cast<float>(bias[first + j]);
+          if (addend) sum += static_cast<float>(addend[i * n + first + j]);
+          Out& element = c[i * c_stride + first + j];
+          if (keep) sum += static_cast<float>(element);
+          element = static_cast<Out>(sum);
+        }
       });
 }
 
