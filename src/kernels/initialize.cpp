@@ -70,14 +70,12 @@ void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parame
   const Index count = x.extent(0);
   if (count == 0) return;
   DrawnElements e = elements;
-  Index first_block = e.first / e.length;
-  Index blocks = (e.first + count - 1) / e.length + 1 - first_block;
-  // One block may be wanted in small part only; blocks without gaps are as good as one.
-  if (blocks == 1 || e.length == e.stride) {
-    e = {0, 0, first_block * e.stride + e.begin + e.first % e.length, count};
-    first_block = 0;
-    blocks = 1;
+  // Elements without gaps between them are one block, which begins with the first of them.
+  if (e.first % e.length + count <= e.length || e.length == e.stride) {
+    e = {0, 0, e.first / e.length * e.stride + e.begin + e.first % e.length, count};
   }
+  const Index first_block = e.first / e.length;
+  const Index blocks = (e.first + count - 1) / e.length + 1 - first_block;
   const Index pairs = e.length / 2 + 1;  // in a block, wherever it begins
   const Index groups = ceil_div(pairs, Draws::lanes);
   Kokkos::parallel_for("kzero::kernels::draw_normal", tensor::Range(exec, 0, blocks * groups),

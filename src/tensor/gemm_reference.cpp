@@ -25,7 +25,7 @@ void multiply(const Execution& exec, const GemmProblem& p) {
   const Range strips_of_rows(exec, 0, p.m * ceil_div(n, columns));
   Kokkos::parallel_for(
       "kzero::tensor::multiply_reference", strips_of_rows, KOKKOS_LAMBDA(Index at) {
-        const Index strips = ceil_div(n, columns);  // nothing to compute on a device
+        const Index strips = ceil_div(n, columns);  // n on a device; captured, it takes registers
         const Index i = at / strips, first = at % strips * columns;
         const Index count = columns == 1 || n - first > columns ? columns : n - first;
         float sums[columns] = {};
