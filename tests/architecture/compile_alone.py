@@ -11,7 +11,6 @@ COMMITS: compiles only what the last so many commits may have broken: files that
 whose includes they changed. Without it, or with a history that is shorter: all.
 """
 
-import functools
 import json
 import os
 import re
@@ -21,16 +20,11 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+from includes import header_path, includes, reached
 from new_commits import changed
 
 EXPENSIVE = frozenset({"CLI/CLI.hpp", "Kokkos_Core.hpp", "filesystem", "fmt/format.h", "nlohmann/json.hpp"})
 LEAST_FILES = 8  # that share a precompiled header
-
-
-@functools.cache
-def includes(path):
-    with open(path) as file:
-        return re.findall(r'^#include [<"]([^>"]+)[>"]', file.read(), flags=re.M)
 
 
 def first_include(path):
@@ -55,25 +49,10 @@ def folders(command):
     return [w[2:] for w in options(command) if w.startswith("-I")]
 
 
-def header_path(name, path, roots):
-    """Of a header of kzero that a file includes by name; None for others."""
-    places = (os.path.join(root, name) for root in (os.path.dirname(path), *roots))
-    return next((os.path.realpath(p) for p in places if os.path.isfile(p)), None)
-
-
-@functools.cache
-def reached(path, *roots):
-    """What a file includes, itself or through headers of kzero: those of EXPENSIVE by name, and headers of kzero by path."""
-    found = set()
-    for name in includes(path):
-        if name in EXPENSIVE:
-            found.add(name)
-        elif name.startswith("Kokkos_"):
-            found.add("Kokkos_Core.hpp")
-        header = header_path(name, path, roots)
-        if header:
-            found |= {header} | reached(header, *roots)
-    return frozenset(found)
+def expensive(command):
+    """The headers of EXPENSIVE that a file reaches. All of Kokkos' come with its core."""
+    names = reached(command["file"], *folders(command))
+    return frozenset("Kokkos_Core.hpp" if name.startswith("Kokkos_") else name for name in names) & EXPENSIVE
 
 
 def may_be_broken(command, change):
@@ -108,7 +87,7 @@ def main(folder, commits=None):
     change = changed(commits) if commits else None
     if change:
         commands = [c for c in commands if may_be_broken(c, change)]
-    sets = [reached(c["file"], *folders(c)) & EXPENSIVE for c in commands]
+    sets = [expensive(c) for c in commands]
     common = [headers for headers, files in Counter(sets).items() if headers and files >= LEAST_FILES]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,8 +1,10 @@
 """Do the sources for devices compile for AMD GPUs, without a warning? Nothing is generated, and nothing is linked.
 
-    python3 compile_hip.py FOLDER KOKKOS
+    python3 compile_hip.py FOLDER KOKKOS [COMMITS]
 
 FOLDER: gets a configured build for HIP. KOKKOS: an installed Kokkos for hosts, whose headers are configured for HIP here.
+COMMITS: compiles only sources that reach a file that the last so many commits changed. Without it, with a history that is
+shorter, or if they changed how every source is read: all.
 HIP's headers are those of Debian's libamdhip64-dev. Debian lacks hipBLASLt and RCCL: tests/doubles/hip declares their functions.
 """
 
@@ -15,10 +17,13 @@ import sys
 import tempfile
 
 import clang_check
+from includes import reached
+from new_commits import changed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDERS = ("kernels", "tensor", "optim", "runtime", "comm")  # of src/ that have kernels or call the libraries
 HIP_ONLY = ("device_hip.cpp", "gemm_cublaslt.cpp", "nccl_communicator.cpp")  # some of the sources that the build has to select
+MEANING = ("cmake", "tests/architecture/compile_hip.py", "tests/doubles/hip")  # decides how every source is read
 # The host is compiled once, with the first GPU.
 GPUS = {"gfx90a": [], "gfx942": ["--cuda-device-only"]}
 OPTIONS = "-x hip -nogpulib --rocm-path=/usr".split()
@@ -76,7 +81,22 @@ def configure(folder, host):
         return json.load(file)
 
 
-def main(folder, host):
+def changed_sources(content, commits):
+    """The lines of content, each of which includes a source, whose source the last commits may have broken."""
+    change = changed(commits)
+    if not change or any(changed(commits, place)[0] for place in MEANING):
+        return content
+    files, _ = change
+    src = os.path.realpath(os.path.join(ROOT, "src"))
+
+    def may_be_broken(line):
+        path = os.path.join(src, re.search(r'"(.+?)"', line)[1])
+        return path in files or files & reached(path, src)
+
+    return "".join(line for line in content.splitlines(keepends=True) if may_be_broken(line))
+
+
+def main(folder, host, commits=None):
     folder = os.path.abspath(folder)
     commands = configure(folder, host)
     united = re.compile(rf"/kzero_({'|'.join(FOLDERS)})_device_\d+\.cpp$")
@@ -88,6 +108,11 @@ def main(folder, host):
     missing = [name for name in HIP_ONLY if f"/{name}" not in content]
     if missing:
         sys.exit(f"{folder} does not compile {', '.join(missing)}")
+    if commits:
+        content = changed_sources(content, commits)
+    if not content:
+        print(f"the last {commits} commits changed no source for AMD GPUs")
+        return False
     joined = os.path.join(folder, "joined.cpp")
     write(joined, content)  # most of a source's time goes to headers
 
