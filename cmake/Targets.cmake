@@ -3,7 +3,7 @@
 #   kzero_folder(NAME [USES folder...] [LIBRARIES target...] [EXCLUDE source...] [ALONE source...]
 #                [ONCE])
 #
-# ALONE: not compiled together with others, as tests link a source of their own in its place.
+# ALONE: not compiled together with others: tests link a source of their own in its place, or the source changes with every commit.
 # ONCE: runs once a step or less, and is compiled in half the time with few optimizations.
 
 set(KZERO_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion

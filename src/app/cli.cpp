@@ -17,9 +17,9 @@
 #include "app/plan_command.hpp"
 #include "app/standard_output.hpp"
 #include "base/printable.hpp"
-#include "base/version.hpp"
 #include "comm/failure.hpp"
 #include "grid/group.hpp"
+#include "runtime/build_facts.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/signals.hpp"
 
@@ -36,7 +36,8 @@ ExitCode fail_together(const Error& error) {
 
 std::string version_text() {
   std::string text;
-  for (const auto& [name, value] : build_facts()) text += fmt::format("{} {}\n", name, value);
+  for (const auto& [name, value] : runtime::build_facts())
+    text += fmt::format("{} {}\n", name, value);
   text.pop_back();
   return text;
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <Kokkos_Core.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -12,6 +11,7 @@
 #include "deck/reader.hpp"
 #include "model/definition.hpp"
 #include "plan/step_time.hpp"
+#include "runtime/session.hpp"
 
 namespace kzero::app {
 
@@ -99,14 +99,8 @@ std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
   Index threads = 1;
   for (const Launch& launch : all) threads = std::max(threads, launch.threads.count);
   threads = std::min(threads, runtime::usable_cores());
-  std::optional<Kokkos::ScopeGuard> kokkos;
-  if (!given.operations) {
-    runtime::threads_of_environment();    // OpenMP starts this many, whatever number is requested
-    setenv("OMP_PROC_BIND", "false", 0);  // as in a run
-    kokkos.emplace(Kokkos::InitializationSettings()
-                       .set_num_threads(static_cast<int>(threads))
-                       .set_disable_warnings(true));
-  }
+  std::optional<runtime::KokkosAlone> kokkos;
+  if (!given.operations) kokkos.emplace(threads);
   return plan::RateSource(given, all.front().config, threads);
 }
 

@@ -2,19 +2,16 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace kzero {
 
 std::string version();
 std::string git_hash();
 
-/// All that the kernels' rounding depends on: their compiler, the instruction set it compiled for,
-/// and further instructions that they use if the processor has them.
-std::string kernel_arithmetic();
+/// The host's compiler and its version.
+std::string compiler();
 
-/// Version, git hash, compiler, build type and device backend, in printing order.
-std::vector<std::pair<std::string, std::string>> build_facts();
+/// CMake's build type.
+std::string build_type();
 
 }  // namespace kzero

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/version.hpp"
+#include "runtime/build_facts.hpp"
 #include "runtime/execution.hpp"
 #include "tensor/gemm.hpp"
 
@@ -10,7 +10,7 @@ namespace kzero::engine {
 
 std::string arithmetic_of(const tensor::Gemm& gemm, const std::string& model) {
   const std::string device = runtime::device_kind();
-  return fmt::format("{}, {}, {}{}{}", kernel_arithmetic(),
+  return fmt::format("{}, {}, {}{}{}", runtime::kernel_arithmetic(),
                      device.empty() ? runtime::Execution::name() : device, gemm.arithmetic(),
                      model.empty() ? "" : ", ", model);
 }

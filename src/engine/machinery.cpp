@@ -4,10 +4,12 @@
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
+#include "comm/communicator.hpp"
 #include "comm/node_window.hpp"
 #include "comm/placement.hpp"
 #include "grid/agreement.hpp"
 #include "runtime/node_memory.hpp"
+#include "tensor/gemm.hpp"
 
 namespace kzero::engine {
 
@@ -25,6 +27,8 @@ Machinery::Machinery(const deck::Config& config, Index thread_count, const grid:
   tensor = link(comm::overlap_beside(config), grid.tensor());
   sequence = link(comm::overlap_beside(config), grid.sequence());
 }
+
+Machinery::~Machinery() = default;
 
 std::unique_ptr<memory::SharedMemory> Machinery::share(Index bytes,
                                                        const std::string& instead) const {

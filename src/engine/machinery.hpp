@@ -4,14 +4,19 @@
 #include <memory>
 #include <string>
 
-#include "comm/communicator.hpp"
 #include "comm/traffic.hpp"
 #include "deck/config.hpp"
 #include "grid/process_grid.hpp"
 #include "memory/ledger.hpp"
 #include "memory/shared_memory.hpp"
 #include "model/definition.hpp"
-#include "tensor/gemm.hpp"
+
+namespace kzero::comm {
+class Communicator;
+}
+namespace kzero::tensor {
+class Gemm;
+}
 
 namespace kzero::engine {
 
@@ -27,6 +32,7 @@ struct Machinery {
   /// Makes the back ends of a resolved deck. `grid` must outlive the object. Throws
   /// AgreedError(usage) if this build lacks a back end. Collective over all ranks of the grid.
   Machinery(const deck::Config& config, Index thread_count, const grid::ProcessGrid& ranks);
+  ~Machinery();
 
   /// Allocates memory that the data group's ranks on this node share; null for 0 bytes. Throws
   /// AgreedError if the system refuses, with advice what to do `instead`. Collective over those

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/backends.hpp"
+#include "comm/communicator.hpp"
 #include "engine/machinery.hpp"
 #include "engine/matrix_plan.hpp"
 #include "optim/newton_schulz.hpp"

@@ -1,5 +1,7 @@
 #include "infer/decoding.hpp"
 
+#include "model/decoder.hpp"
+
 namespace kzero::infer {
 
 namespace {
@@ -48,8 +50,8 @@ class TypedDecoding : public Decoding {
 template <class T>
 std::unique_ptr<Decoding> make_decoding(const deck::Model& model,
                                         const model::DecoderResources& resources,
-                                        model::Units<const T> parameters, memory::Ledger& ledger,
-                                        std::shared_ptr<const void> owner) {
+                                        std::span<const T* const> parameters,
+                                        memory::Ledger& ledger, std::shared_ptr<const void> owner) {
   return std::make_unique<TypedDecoding<T>>(model, resources, parameters, ledger, std::move(owner));
 }
 
@@ -58,10 +60,10 @@ memory::Bytes decoder_bytes(const deck::Model& model, const model::DecoderResour
   return with_type(precision, [&]<class T>(T) { return measured<T>(model, resources).bytes(); });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                      \
-  template std::unique_ptr<Decoding> make_decoding<T>(                                            \
-      const deck::Model&, const model::DecoderResources&, model::Units<const T>, memory::Ledger&, \
-      std::shared_ptr<const void>);
+#define KZERO_INSTANTIATE(T)                                                         \
+  template std::unique_ptr<Decoding> make_decoding<T>(                               \
+      const deck::Model&, const model::DecoderResources&, std::span<const T* const>, \
+      memory::Ledger&, std::shared_ptr<const void>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

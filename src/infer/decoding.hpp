@@ -3,9 +3,16 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "deck/config.hpp"
-#include "model/decoder.hpp"
+#include "memory/ledger.hpp"
+#include "model/definition.hpp"
+
+namespace kzero::model {
+struct DecoderResources;
+struct PlacedToken;
+}  // namespace kzero::model
 
 namespace kzero::infer {
 
@@ -28,7 +35,8 @@ class Decoding {
 template <class T>
 std::unique_ptr<Decoding> make_decoding(const deck::Model& model,
                                         const model::DecoderResources& resources,
-                                        model::Units<const T> parameters, memory::Ledger& ledger,
+                                        std::span<const T* const> parameters,
+                                        memory::Ledger& ledger,
                                         std::shared_ptr<const void> owner = nullptr);
 
 /// The bytes that the decoder uses, by category.

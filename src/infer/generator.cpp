@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "grid/agreement.hpp"
 #include "infer/text_stream.hpp"
+#include "model/decoder.hpp"
 
 namespace kzero::infer {
 

@@ -1,6 +1,7 @@
 #include "infer/loaded_model.hpp"
 
 #include <algorithm>
+#include "infer/parameters.hpp"
 
 #include "base/error.hpp"
 #include "grid/agreement.hpp"

@@ -4,7 +4,8 @@
 #include <memory>
 #include <span>
 
-#include "infer/parameters.hpp"
+#include "engine/machinery.hpp"
+#include "infer/source.hpp"
 
 namespace kzero::infer {
 

@@ -10,13 +10,6 @@
 
 namespace kzero::model {
 
-/// The sizes for which a decoder allocates memory.
-struct DecoderShape {
-  Index sequences = 0;  // in the cache at a time
-  Index positions = 0;  // per sequence, at most model.sequence
-  Index rows = 0;       // per pass over a prompt
-};
-
 /// A token with its sequence's number in the cache and its position in that sequence.
 struct PlacedToken {
   Token token = 0;

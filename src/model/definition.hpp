@@ -34,6 +34,13 @@ struct SequenceRank {
   Index own_chunks() const { return chunks / size; }
 };
 
+/// The sizes for which a decoder allocates memory.
+struct DecoderShape {
+  Index sequences = 0;  // in the cache at a time
+  Index positions = 0;  // per sequence, at most model.sequence
+  Index rows = 0;       // per pass over a prompt
+};
+
 template <class T>
 class Model;
 struct Resources;

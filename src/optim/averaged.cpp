@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/element_update.hpp"
+#include "optim/place.hpp"
 
 namespace kzero::optim {
 

@@ -8,6 +8,7 @@
 
 #include "memory/arenas.hpp"
 #include "optim/optimizer.hpp"
+#include "optim/place.hpp"
 #include "runtime/event.hpp"
 
 namespace kzero::optim {

@@ -5,6 +5,7 @@
 
 #include "kernels/element_update.hpp"
 #include "optim/optimizer.hpp"
+#include "optim/place.hpp"
 
 namespace kzero::optim {
 

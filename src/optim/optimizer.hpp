@@ -10,11 +10,11 @@
 #include <string_view>
 #include <variant>
 
+#include "base/float16.hpp"
 #include "deck/config.hpp"
 #include "param/flat_layout.hpp"
 #include "param/reduced_array.hpp"
 #include "param/state_array.hpp"
-#include "tensor/view.hpp"
 
 namespace kzero::optim {
 
@@ -83,9 +83,7 @@ struct Share {
 /// A share in the run's precision.
 using AnyShare = std::variant<Share<float>, Share<bf16>, Share<fp16>>;
 
-/// Where a share's memory is and where its update is computed. On a device, work is enqueued. On
-/// the host's cores, work is complete on return.
-using Place = std::variant<tensor::Execution, tensor::HostCores>;
+struct Place;  // place.hpp
 
 /// The factor on gradients in a step: unscaling by the loss scale, and clipping.
 double gradient_scale(double norm, double clip, double loss_scale);

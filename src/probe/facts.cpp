@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/version.hpp"
+#include "runtime/build_facts.hpp"
 #include "runtime/execution.hpp"
 #include "runtime/loaded_libraries.hpp"
 
@@ -82,7 +82,7 @@ void add_environment(Facts& facts) {
 
 Facts program_facts() {
   std::string program;
-  for (const auto& [name, value] : build_facts())
+  for (const auto& [name, value] : runtime::build_facts())
     program += fmt::format("{}{} {}", program.empty() ? "" : ", ", name, value);
   Facts facts{{"program", program, Weight::required},
               {"MPI library", mpi_name(), Weight::required}};

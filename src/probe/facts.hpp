@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "tensor/gemm.hpp"
 
 namespace kzero::probe {
 

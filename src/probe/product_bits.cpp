@@ -14,8 +14,8 @@ constexpr Index widest_rows = 512, widest_columns = 4096;  // of products whose 
 
 }  // namespace
 
-std::string product_bits(const tensor::Execution& exec, tensor::Gemm& gemm,
-                         const deck::Config& config) {
+std::string product_bits(tensor::Gemm& gemm, const deck::Config& config) {
+  const tensor::Execution exec;
   const Index rows = std::min(config.train.micro_batch * config.model.sequence, widest_rows);
   const Index width = std::min(config.model.hidden, widest_columns);
   const Index wide = std::min(4 * config.model.hidden, widest_columns);

@@ -4,14 +4,16 @@
 #include <string>
 
 #include "deck/config.hpp"
-#include "tensor/gemm.hpp"
+
+namespace kzero::tensor {
+class Gemm;
+}
 
 namespace kzero::probe {
 
 /// Computes products as wide as the deck's model in its precision, and digests their bits: sixteen
 /// hexadecimal digits. If digests are equal, all bits of a run are probably equal. This is not
 /// certain, because libraries choose their kernels by shape.
-std::string product_bits(const tensor::Execution& exec, tensor::Gemm& gemm,
-                         const deck::Config& config);
+std::string product_bits(tensor::Gemm& gemm, const deck::Config& config);
 
 }  // namespace kzero::probe

@@ -73,8 +73,8 @@ double measure_memory(const grid::Group& world, const tensor::Execution& exec, I
 
 }  // namespace
 
-Speed measure_speed(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
-                    Dtype precision, Index threads) {
+Speed measure_speed(const grid::Group& world, tensor::Gemm& gemm, Dtype precision, Index threads) {
+  const tensor::Execution exec;
   Speed speed;
   speed.operations = measure_operations(world, exec, gemm, precision);
   speed.memory_bytes = measure_memory(world, exec, threads);

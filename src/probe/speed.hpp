@@ -1,8 +1,12 @@
 // Measures how fast a rank computes and moves memory while all ranks do the same.
 #pragma once
 
+#include "base/types.hpp"
 #include "grid/group.hpp"
-#include "tensor/gemm.hpp"
+
+namespace kzero::tensor {
+class Gemm;
+}
 
 namespace kzero::probe {
 
@@ -15,7 +19,6 @@ struct Speed {
 /// counts, so that a short disturbance does not look like a slow rank. `threads` are the threads of
 /// a rank; arrays grow with them, because caches must not hold the arrays. Needs about two seconds.
 /// Collective over `world`.
-Speed measure_speed(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
-                    Dtype precision, Index threads);
+Speed measure_speed(const grid::Group& world, tensor::Gemm& gemm, Dtype precision, Index threads);
 
 }  // namespace kzero::probe

@@ -8,6 +8,7 @@
 #include "grid/agreement.hpp"
 #include "grid/clocks.hpp"
 #include "probe/product_bits.hpp"
+#include "tensor/gemm.hpp"
 
 namespace kzero::probe {
 
@@ -52,7 +53,6 @@ std::vector<WallClock> measure_clocks(const Launch& launch) {
 
 Survey survey(const Launch& launch, const deck::Config& config) {
   const auto begin = std::chrono::steady_clock::now();
-  const tensor::Execution exec;
   std::unique_ptr<tensor::Gemm> gemm;
   grid::collectively(launch.world, [&] { gemm = tensor::make_gemm(config.run.gemm); });
   Survey found;
@@ -61,10 +61,9 @@ Survey survey(const Launch& launch, const deck::Config& config) {
   const Facts facts = all_facts({.threads = launch.threads,
                                  .cores = launch.cores,
                                  .arithmetic = engine::arithmetic_of(*gemm, ""),
-                                 .bits = product_bits(exec, *gemm, config)});
+                                 .bits = product_bits(*gemm, config)});
   found.agreement = compare(launch.world, facts);
-  const Speed speed =
-      measure_speed(launch.world, exec, *gemm, config.train.precision, launch.threads);
+  const Speed speed = measure_speed(launch.world, *gemm, config.train.precision, launch.threads);
   wait_for_all(launch.world);
   found.figures.ranks = gathered(launch.world, speed);
   found.figures.within = measure_within(launch.world, launch.nodes);

@@ -34,6 +34,7 @@
 #include "run/replay.hpp"
 #include "run/screen.hpp"
 #include "run/stop_agreement.hpp"
+#include "runtime/build_facts.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
@@ -189,7 +190,7 @@ std::vector<std::string> Trainer::notes(Index first_step) const {
 
 void Trainer::announce(Index first_step) {
   metrics::StartRecord record;
-  record.versions = build_facts();
+  record.versions = runtime::build_facts();
   record.git_hash = git_hash();
   record.hosts = grid_.world().gather(runtime::host_name());
   record.deck_file = request_.deck_file;

@@ -1,5 +1,7 @@
 #include "runtime/profile.hpp"
 
+#include <Kokkos_Core.hpp>
+
 namespace kzero::runtime {
 
 namespace {
@@ -42,6 +44,9 @@ bool tool_takes_regions() {
   if (passes_on) return tool.push_region != nullptr;
   return Kokkos::Tools::profileLibraryLoaded();
 }
+
+void push_region(const std::string& name) { Kokkos::Profiling::pushRegion(name); }
+void pop_region() { Kokkos::Profiling::popRegion(); }
 
 KernelSpans::KernelSpans() {
   tool = tools::get_callbacks();

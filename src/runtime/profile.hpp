@@ -2,7 +2,8 @@
 // kernels that both see by themselves.
 #pragma once
 
-#include <Kokkos_Core.hpp>
+#include <string>
+#include <string_view>
 
 #include "base/timeline.hpp"
 
@@ -11,6 +12,10 @@ namespace kzero::runtime {
 /// Returns whether a Kokkos tool (KOKKOS_TOOLS_LIBS) records regions.
 bool tool_takes_regions();
 
+/// Begins a region of the tool, and ends the one that began last.
+void push_region(const std::string& name);
+void pop_region();
+
 /// A region from construction to destruction, named by name(). Without a tool and a time line,
 /// name() is not called.
 class ProfileRegion {
@@ -18,10 +23,10 @@ class ProfileRegion {
   template <class F>
   explicit ProfileRegion(const F& name, SpanKind kind = SpanKind::phase, const SpanWork& work = {})
       : is_open_(tool_takes_regions()), span_(kind, name, work) {
-    if (is_open_) Kokkos::Profiling::pushRegion(std::string(std::string_view(name())));
+    if (is_open_) push_region(std::string(std::string_view(name())));
   }
   ~ProfileRegion() {
-    if (is_open_) Kokkos::Profiling::popRegion();
+    if (is_open_) pop_region();
   }
   ProfileRegion(const ProfileRegion&) = delete;
   ProfileRegion& operator=(const ProfileRegion&) = delete;

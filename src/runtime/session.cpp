@@ -180,6 +180,16 @@ Index Session::chosen_threads(const SessionOptions& options) const {
   }
 }
 
+KokkosAlone::KokkosAlone(Index threads) {
+  threads_of_environment();             // OpenMP starts this many, whatever number is requested
+  setenv("OMP_PROC_BIND", "false", 0);  // as in a run
+  Kokkos::initialize(Kokkos::InitializationSettings()
+                         .set_num_threads(static_cast<int>(threads))
+                         .set_disable_warnings(true));
+}
+
+KokkosAlone::~KokkosAlone() { Kokkos::finalize(); }
+
 int ended(int exit_code) {
   if (has_left_mpi) {
     flush_output();

@@ -59,6 +59,16 @@ class Session {
   mutable std::unique_ptr<DepartureLimit> start_limit_;
 };
 
+/// Kokkos without MPI, for a program of one process that measures: initialized with so many
+/// threads, and finalized by the destructor.
+class KokkosAlone {
+ public:
+  explicit KokkosAlone(Index threads);
+  ~KokkosAlone();
+  KokkosAlone(const KokkosAlone&) = delete;
+  KokkosAlone& operator=(const KokkosAlone&) = delete;
+};
+
 /// The exit code, for main to return. Ends the process here if its session has left MPI without
 /// MPI_Finalize, because destructors of MPI's libraries must not run then.
 int ended(int exit_code);

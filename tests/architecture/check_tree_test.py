@@ -110,7 +110,8 @@ class CheckTree(unittest.TestCase):
 
     def test_types_of_a_folder_below_may_be_declared(self):
         declared = "namespace kzero::grid {\nclass Group;\n}\n"
-        self.assertEqual(self.breaches({"comm/more.hpp": declared}), [])
+        for folder in ("grid", "deck"):  # comm may include a single header of deck
+            self.assertEqual(self.breaches({"comm/more.hpp": declared.replace("grid", folder)}), [])
         self.expect(
             "comm/more.hpp:1: namespace kzero::grid", {"comm/more.hpp": declared.replace("class Group;", "class Group {};")}
         )

@@ -20,6 +20,8 @@
 namespace kzero::runtime {
 
 bool tool_takes_regions() { return false; }
+void push_region(const std::string& /*name*/) {}
+void pop_region() {}
 
 }  // namespace kzero::runtime
 

@@ -21,6 +21,7 @@
 #include "grid/process_grid.hpp"
 #include "kernels/initialize.hpp"
 #include "optim/optimizer.hpp"
+#include "optim/place.hpp"
 #include "runtime/session.hpp"
 #include "zero/state_buffer.hpp"
 

@@ -15,6 +15,7 @@
 
 #include "kernels/initialize.hpp"
 #include "optim/optimizer.hpp"
+#include "optim/place.hpp"
 #include "runtime/session.hpp"
 
 namespace {

@@ -84,11 +84,4 @@ inline std::vector<Cuda> partition_space(const Cuda&, int) {
 
 }  // namespace Experimental
 
-namespace Profiling {
-
-inline void pushRegion(const std::string&) {}
-inline void popRegion() {}
-
-}  // namespace Profiling
-
 }  // namespace Kokkos

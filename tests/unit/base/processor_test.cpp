@@ -2,15 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <Kokkos_Core.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
-#include <type_traits>
-
-#include "base/version.hpp"
 
 namespace kzero {
 
@@ -36,12 +32,6 @@ TEST(Processor, AmxIsWhatLinuxSupports) {
     break;
   }
   EXPECT_EQ(amx_available(), flags.contains("amx_tile") && flags.contains("amx_bf16"));
-}
-
-TEST(Processor, TheArithmeticOfHostsNamesAmx) {
-  const bool on_host =
-      std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
-  EXPECT_EQ(kernel_arithmetic().ends_with(" and AMX"), on_host && amx_available());
 }
 
 }  // namespace

@@ -38,11 +38,8 @@ TEST(Errors, CarryTheirExitCodeAndText) {
 }
 
 TEST(Version, NamesTheBuild) {
-  EXPECT_FALSE(version().empty());
-  const auto facts = build_facts();
-  ASSERT_GE(facts.size(), 6U);
-  EXPECT_EQ(facts.front().second, version());
-  for (const auto& [name, value] : facts) EXPECT_FALSE(name.empty() || value.empty()) << name;
+  for (const std::string& fact : {version(), git_hash(), compiler(), build_type()})
+    EXPECT_FALSE(fact.empty());
 }
 
 }  // namespace

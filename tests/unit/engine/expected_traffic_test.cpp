@@ -6,6 +6,7 @@
 #include "engine/memory_report.hpp"
 #include "engine/node_notes.hpp"
 #include "support/training.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::tests {
 namespace {

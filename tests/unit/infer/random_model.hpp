@@ -8,6 +8,7 @@
 #include "comm/backends.hpp"
 #include "grid/process_grid.hpp"
 #include "infer/decoding.hpp"
+#include "model/decoder.hpp"
 #include "param/flat_layout.hpp"
 #include "support/device_memory.hpp"
 #include "support/numbers.hpp"

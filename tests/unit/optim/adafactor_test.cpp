@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "optim/fixed_sum.hpp"
+#include "optim/place.hpp"
 #include "optim/segments.hpp"
 #include "support/numbers.hpp"
 #include "support/same_bits.hpp"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "optim/optimizer.hpp"
+#include "optim/place.hpp"
 #include "support/guarded.hpp"
 #include "support/numbers.hpp"
 #include "support/same_bits.hpp"

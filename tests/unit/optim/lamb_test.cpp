@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "kernels/exact_sum.hpp"
+#include "optim/place.hpp"
 #include "support/guarded.hpp"
 #include "support/launches.hpp"
 #include "support/numbers.hpp"

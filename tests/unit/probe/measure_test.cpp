@@ -67,11 +67,11 @@ TEST(Product, repeats_its_bits_and_knows_others) {
   deck::Config config;
   config.model.hidden = 24, config.model.vocab = 31, config.model.sequence = 9,
   config.train.micro_batch = 2;
-  const std::string bits = product_bits(exec, *gemm, config);
+  const std::string bits = product_bits(*gemm, config);
   EXPECT_EQ(bits.size(), 16U);
-  EXPECT_EQ(bits, product_bits(exec, *gemm, config));
+  EXPECT_EQ(bits, product_bits(*gemm, config));
   config.train.precision = Dtype::bf16;
-  EXPECT_NE(bits, product_bits(exec, *gemm, config));
+  EXPECT_NE(bits, product_bits(*gemm, config));
 }
 
 TEST(Survey, of_the_tests_ranks_agrees) {
