@@ -10,6 +10,7 @@
 #include "engine/blueprint.hpp"
 #include "memory/arenas.hpp"
 #include "optim/optimizer.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::engine {
 

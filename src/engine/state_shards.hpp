@@ -7,6 +7,7 @@
 
 #include "checkpoint/format/state_shard.hpp"
 #include "optim/optimizer.hpp"
+#include "tensor/view.hpp"
 #include "zero/stage.hpp"
 
 namespace kzero::engine {

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "grid/agreement.hpp"
 #include "infer/parameters.hpp"
+#include "model/decoder.hpp"
 
 namespace kzero::infer {
 
