@@ -17,7 +17,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "../tests/architecture"))
-from compile_alone import reached
+from includes import reached
 from new_commits import changed
 
 MEANING = ("-D", "-I", "-f", "-isystem", "-m", "-std=")  # options without which a source would have another meaning

@@ -15,10 +15,14 @@ FILES = {
     "src/kernels/softmax.hpp": '#include <vector>\n\n#include "base/types.hpp"\n',
     "src/base/types.hpp": "#include <cstdint>\n",
     "src/base/text.cpp": "",
+    "src/CMakeLists.txt": "",
+    "tests/support/main.cpp": "",
+    "tests/support/training.cpp": "",
     "src/kernels/CMakeLists.txt": "",
     "cmake/Targets.cmake": "",
     "README.md": "",
 }
+OTHERS = ("src/base/text.cpp", "tests/support/training.cpp", "README.md")
 
 
 class Affected(unittest.TestCase):
@@ -51,19 +55,24 @@ class Affected(unittest.TestCase):
         """The exit code, and what is printed."""
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            code = affected.main(str(commits), "src/kernels")
+            code = affected.main(str(commits), "src/kernels", "tests/support/main.cpp")
         return code, printed.getvalue().strip()
 
     def test_what_the_folder_holds_or_reaches_is_found(self):
-        for name in ("src/kernels/softmax.cpp", "src/base/types.hpp", "src/kernels/CMakeLists.txt", "cmake/Targets.cmake"):
+        for name in sorted(set(FILES).difference(OTHERS)):
             with self.subTest(name):
                 self.change(name)
                 self.assertEqual(self.result(1), (0, name))
 
+    def test_a_deleted_file_is_found(self):
+        (self.root / "src/kernels/softmax.cpp").unlink()
+        self.commit("Delete a file")
+        self.assertEqual(self.result(1), (0, "src/kernels/softmax.cpp"))
+
     def test_other_files_are_not(self):
-        self.change("src/base/text.cpp")
-        self.change("README.md")
-        self.assertEqual(self.result(2), (3, ""))
+        for name in OTHERS:
+            self.change(name)
+        self.assertEqual(self.result(3), (3, ""))
 
     def test_only_the_last_commits_count(self):
         self.change("src/base/types.hpp")

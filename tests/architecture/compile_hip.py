@@ -82,7 +82,7 @@ def configure(folder, host):
 
 
 def changed_sources(content, commits):
-    """The lines of content, each of which includes a source, whose source the last commits may have broken."""
+    """Each line of content includes a source. Returns the lines of sources that the last commits may have broken."""
     change = changed(commits)
     if not change or any(changed(commits, place)[0] for place in MEANING):
         return content

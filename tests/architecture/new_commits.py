@@ -17,8 +17,8 @@ def changed(commits, folder="src"):
     root = git("rev-parse", "--show-toplevel").stdout.strip()
     files, headers, path = set(), set(), None
     for line in git("diff", "-U0", "--no-renames", base, "--", f":/{folder}").stdout.splitlines():
-        if line.startswith("+++ "):
-            path = os.path.realpath(os.path.join(root, line.removeprefix("+++ b/")))
+        if line.startswith(("--- a/", "+++ b/")):  # a deleted file has the first line alone
+            path = os.path.realpath(os.path.join(root, line[6:]))
             files.add(path)
         elif re.match(r"[+-] *# *include", line):
             headers.add(path)
