@@ -82,11 +82,16 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
+Kokkos::InitializationSettings settings_of_host(Index threads) {
+  return Kokkos::InitializationSettings()
+      .set_num_threads(static_cast<int>(threads))
+      .set_disable_warnings(true);
+}
+
 /// Assigns one device per rank, by the rank on the node. A launcher may show each rank only its own
 /// device. If there are more ranks than devices, ranks share devices, and messages go over MPI.
-Kokkos::InitializationSettings settings(Index threads, int node_rank) {
-  Kokkos::InitializationSettings settings;
-  settings.set_num_threads(static_cast<int>(threads)).set_disable_warnings(true);
+Kokkos::InitializationSettings settings_of_rank(Index threads, int node_rank) {
+  Kokkos::InitializationSettings settings = settings_of_host(threads);
   const int devices = device_count();
   if (devices > 0) {
     settings.set_device_id(node_rank % devices);
@@ -122,7 +127,7 @@ void give_up_start() {
   std::this_thread::sleep_for(time_of_relay);
 }
 
-/// Sets variables that libraries read when MPI starts. A user's own values are kept.
+/// Sets variables that libraries read when MPI or Kokkos starts. A user's own values are kept.
 void set_defaults_of_libraries() {
   // UCX would close an idle connection whose link is down for 18 s, and MPICH would then wait for
   // ever. The heartbeat detects a lost node instead.
@@ -153,7 +158,7 @@ Session::Session(const SessionOptions& options)
 
   threads_ = threads_per_rank(chosen_threads(options), node_size_).count;
   try {
-    Kokkos::initialize(settings(threads_, node_rank_));
+    Kokkos::initialize(settings_of_rank(threads_, node_rank_));
   } catch (const std::exception& problem) {
     fail(ExitCode::other, "no {} device to compute on: {}", Kokkos::DefaultExecutionSpace::name(),
          problem.what());
@@ -181,11 +186,9 @@ Index Session::chosen_threads(const SessionOptions& options) const {
 }
 
 KokkosAlone::KokkosAlone(Index threads) {
-  threads_of_environment();             // OpenMP starts this many, whatever number is requested
-  setenv("OMP_PROC_BIND", "false", 0);  // as in a run
-  Kokkos::initialize(Kokkos::InitializationSettings()
-                         .set_num_threads(static_cast<int>(threads))
-                         .set_disable_warnings(true));
+  threads_of_environment();  // OpenMP starts this many, whatever number is requested
+  set_defaults_of_libraries();
+  Kokkos::initialize(settings_of_host(threads));
 }
 
 KokkosAlone::~KokkosAlone() { Kokkos::finalize(); }
