@@ -2,16 +2,20 @@
 
     python3 check_tree.py SRC ALLOWED_EDGES
 
-ALLOWED_EDGES: "level N" lines, and under each "folder: what it may include" (folders, or single headers).
+ALLOWED_EDGES: a line "without Kokkos: folders", then "level N" lines, and under each "folder: what it may include" (folders, or
+single headers).
 """
 
 import re
 import sys
 from pathlib import Path
 
+from includes import reached
+
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 GENERATED = {"version_info.hpp"}
+WITHOUT_KOKKOS = "without Kokkos:"
 WORLD_USERS = {"runtime", "grid"}
 DEVICE_NAMES = re.compile(
     r"\b(cuda[A-Z_]|cublas[A-Z_]|cudnn[A-Z_]|nccl[A-Z]|__CUDA|KOKKOS_ENABLE_CUDA\b|Kokkos::Cuda"
@@ -25,11 +29,13 @@ DECLARATIONS = re.compile(r"[ \t]*\n(?:(?:class|struct) \w+;\n)+\}")  # what is 
 
 
 def read_edges(path):
-    """{folder: (level, set of folders and headers it may include)}, and what is wrong with the list itself."""
-    edges, problems, level = {}, [], None
+    """{folder: (level, set of folders and headers it may include)}, the folders without Kokkos, and the list's own mistakes."""
+    edges, without_kokkos, problems, level = {}, set(), [], None
     for number, line in enumerate(path.read_text().splitlines(), 1):
         line = line.split("#")[0].strip()
-        if line.startswith("level "):
+        if line.startswith(WITHOUT_KOKKOS):
+            without_kokkos |= set(line.removeprefix(WITHOUT_KOKKOS).split())
+        elif line.startswith("level "):
             level = int(line.split()[1])
         elif line:
             folder, allowed = line.split(":", 1)
@@ -38,7 +44,7 @@ def read_edges(path):
                 name = target.split("/")[0]
                 if name not in edges or edges[name][0] >= level:
                     problems.append(f"{path.name}:{number}: {folder} (level {level}) may not use {target}: not a lower level")
-    return edges, problems
+    return edges, without_kokkos, problems
 
 
 def blank(match):
@@ -103,6 +109,13 @@ def check_includes(file, source, edges):
             yield line, f"there is no {header} in src/; kzero's headers are included as \"folder/file.hpp\""
         elif folder != file.folder and folder not in allowed and header not in allowed:
             yield line, f"{file.folder} may not include {header}"
+
+
+def check_kokkos(file, source, without_kokkos):
+    if file.folder in without_kokkos:
+        found = sorted(name for name in reached(file.path, source) if name.startswith("Kokkos_"))
+        if found:
+            yield 1, f"reaches {found[0]}; {file.folder} has to do without Kokkos' headers"
 
 
 def check_namespaces(file, edges):
@@ -179,7 +192,7 @@ def check_links(source, edges):
 
 
 def check_tree(source, edges_path):
-    edges, problems = read_edges(edges_path)
+    edges, without_kokkos, problems = read_edges(edges_path)
     problems += check_links(source, edges)
     paths = sorted(p for p in source.rglob("*") if p.suffix in (".hpp", ".cpp"))
     if not paths:
@@ -191,6 +204,7 @@ def check_tree(source, edges_path):
             continue
         found = [
             *check_includes(file, source, edges),
+            *check_kokkos(file, source, without_kokkos),
             *check_namespaces(file, edges),
             *check_sizes(file),
             *check_names(file),

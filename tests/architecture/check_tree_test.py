@@ -87,6 +87,11 @@ class CheckTree(unittest.TestCase):
     def test_an_include_in_a_comment_is_none(self):
         self.assertEqual(self.breaches({"grid/more.hpp": '// #include "comm/group.hpp"\n'}), [])
 
+    def test_a_folder_that_has_to_do_without_kokkos(self):
+        kokkos = {"base/view.hpp": "#include <Kokkos_Core.hpp>\n", "grid/more.hpp": '#include "base/view.hpp"\n'}
+        self.assertEqual(self.breaches(kokkos), [])
+        self.expect("grid/more.hpp:1: reaches Kokkos_Core.hpp", kokkos, "without Kokkos: deck grid\n" + EDGES)
+
     def test_an_include_that_does_not_exist(self):
         self.expect("there is no group.hpp", {"grid/more.hpp": '#include "group.hpp"\n'})
 
