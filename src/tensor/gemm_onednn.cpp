@@ -1,6 +1,5 @@
 #include <dnnl.h>
 
-#include <algorithm>
 #include <dnnl.hpp>
 #include <map>
 #include <tuple>
@@ -8,64 +7,15 @@
 
 #include "base/error.hpp"
 #include "tensor/gemm_backends.hpp"
+#include "tensor/onednn_sgemm.hpp"
 
 namespace kzero::tensor {
 
 namespace {
 
-char dnnl_letter(Transpose t) { return t == Transpose::no ? 'N' : 'T'; }
-
-/// Returns whether one instruction set contains another: the bits of its number include the
-/// other's.
-bool contains(unsigned set, dnnl::cpu_isa other) {
-  const auto bits = static_cast<unsigned>(other);
-  return (set & bits) == bits;
-}
-
-unsigned instruction_set() { return static_cast<unsigned>(dnnl::get_effective_cpu_isa()); }
-
-/// Returns whether sgemm may divide the sums of an element among threads, so that its bits depend
-/// on their number. oneDNN does this where it has no code for AVX-512.
-bool divides_sums() {
-  static const bool divides = !contains(instruction_set(), dnnl::cpu_isa::avx512_core);
-  return divides;
-}
-
-/// Computes C in tiles of constant size, each on one thread: oneDNN starts no threads within a
-/// parallel region.
-dnnl_status_t tiled_sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a,
-                          Index lda, const float* b, Index ldb, float beta, float* c, Index ldc) {
-  // Multiples of the 6 x 16 elements that sgemm's innermost loop keeps in registers.
-  constexpr Index tile_m = 96, tile_n = 256;
-  const Index across = ceil_div(n, tile_n);
-  const Index tiles = ceil_div(m, tile_m) * across;
-  int statuses = dnnl_success;  // which is 0
-  // Kokkos would let the host wait for the device after a reduction.
-#pragma omp parallel for reduction(| : statuses)
-  for (Index tile = 0; tile < tiles; ++tile) {
-    const Index i = tile / across * tile_m, j = tile % across * tile_n;
-    statuses |=
-        dnnl_sgemm(dnnl_letter(ta), dnnl_letter(tb), std::min(tile_m, m - i),
-                   std::min(tile_n, n - j), k, 1, a + (ta == Transpose::no ? i * lda : i), lda,
-                   b + (tb == Transpose::no ? j : j * ldb), ldb, beta, c + i * ldc + j, ldc);
-  }
-  return static_cast<dnnl_status_t>(statuses);
-}
-
-void dnnl_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
-                  const float* b, Index ldb, float beta, float* c, Index ldc) {
-  const dnnl_status_t status =
-      divides_sums()
-          ? tiled_sgemm(ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc)
-          : dnnl_sgemm(dnnl_letter(ta), dnnl_letter(tb), m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
-  KZERO_REQUIRE(status == dnnl_success, ExitCode::other,
-                "oneDNN's sgemm failed with status {} for {} x {} x {}", static_cast<int>(status),
-                m, n, k);
-}
-
 void add_dnnl_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a,
                       Index lda, const float* b, Index ldb, float* c, Index ldc) {
-  dnnl_product(ta, tb, m, n, k, a, lda, b, ldb, 1, c, ldc);
+  onednn_sgemm(m, n, k, {a, lda, ta}, {b, ldb, tb}, 1, c, ldc);
 }
 
 /// The key of a bf16 primitive: everything that it depends on.
@@ -171,14 +121,6 @@ std::string name_of(unsigned set) {
 /// of the speed of its sgemm.
 bool multiplies_bf16() { return contains(instruction_set(), dnnl::cpu_isa::avx512_core_bf16); }
 
-/// Returns whether sgemm packs the operand slowly. This is the case if it reads columns whose
-/// elements are a multiple of 4 KiB apart: they compete for a few lines of the first-level cache.
-/// Copying blocks of such an operand costs less.
-bool packs_slowly(const Operand& x) {
-  constexpr Index cache_way = 4096 / sizeof(float);
-  return x.transpose == Transpose::yes && x.stride % cache_way == 0;
-}
-
 /// fp32 through oneDNN's sgemm. bf16 through its matmul primitives if the processor has the
 /// instructions, otherwise widened to fp32. fp16 is always widened to fp32.
 class OneDnnGemm : public Gemm {
@@ -200,10 +142,8 @@ void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
     const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
     if (adds) prepare_output(exec, p);
     exec.fence("kzero::tensor::operands_ready");
-    return dnnl_product(p.a.transpose, p.b.transpose, p.m, p.n, p.k,
-                        static_cast<const float*>(p.a.data), p.a.stride,
-                        static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
-                        static_cast<float*>(p.c), p.c_stride);
+    return onednn_sgemm(p.m, p.n, p.k, p.a, p.b, adds ? 1 : 0, static_cast<float*>(p.c),
+                        p.c_stride);
   }
   if (p.addend) copy_addend(exec, p);
   exec.fence("kzero::tensor::operands_ready");

@@ -1,0 +1,66 @@
+// A host's products have the same bits on any number of threads. oneDNN alone would divide the sums
+// of an element among three or more threads on processors without AVX-512.
+#include <gtest/gtest.h>
+
+#include "support/products.hpp"
+
+#ifdef KOKKOS_ENABLE_OPENMP
+#include <omp.h>
+
+namespace kzero::tensor {
+
+namespace {
+
+using tests::Guarded;
+using tests::Problem;
+
+/// Has OpenMP start so many threads in this scope.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) { omp_set_num_threads(threads); }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_ = omp_get_max_threads();
+};
+
+template <class T>
+std::vector<T> product_on(int threads, Gemm& gemm, const Problem<T>& problem) {
+  const auto [m, n, k] = problem.s;
+  const Guarded<T> a(problem.a), b(problem.b), c(m * n);
+  const ThreadCount count(threads);
+  gemm.run(Execution(), {.m = m,
+                         .n = n,
+                         .k = k,
+                         .a = operand(a.matrix(m, k)),
+                         .b = operand(b.matrix(k, n)),
+                         .c = c.data(),
+                         .c_stride = n,
+                         .in = dtype_of<T>,
+                         .out = dtype_of<T>});
+  return c.host();
+}
+
+template <class T>
+void keeps_its_bits() {
+  if (!on_host) GTEST_SKIP() << "a device's products run on its own threads";
+  const auto gemm = make_gemm(GemmBackend::onednn);
+  for (const tests::Size size : {tests::Size{203, 1031, 530}, tests::Size{41, 37, 2100}}) {
+    const Problem<T> problem(size);
+    const std::vector<T> alone = product_on(1, *gemm, problem);
+    for (const int threads : {2, 3, 5}) {
+      EXPECT_TRUE(tests::same_bits(product_on(threads, *gemm, problem), alone))
+          << threads << " threads, " << size.m << " x " << size.n << " x " << size.k;
+    }
+  }
+}
+
+}  // namespace
+
+TEST(ThreadCounts, KeepTheBitsOfFp32) { keeps_its_bits<float>(); }
+TEST(ThreadCounts, KeepTheBitsOfBf16) { keeps_its_bits<bf16>(); }
+
+}  // namespace kzero::tensor
+#endif
