@@ -48,8 +48,8 @@ TYPED_TEST(GemmBackends, MatchThePlainLoop) {
 // direction.
 TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
   using T = TypeParam;
-  for (const Size size :
-       {Size{512, 24, 512}, Size{24, 1024, 16}, Size{515, 1031, 13}, Size{103, 521, 521}}) {
+  for (const Size size : {Size{512, 24, 512}, Size{24, 1024, 16}, Size{515, 1031, 13},
+                          Size{37, 41, 521}, Size{103, 521, 521}}) {
     const Problem<T> problem(size);
     for (const GemmBackend backend : backends()) {
       SCOPED_TRACE(name_of(backend));
