@@ -82,8 +82,8 @@ def precompile(headers, shared, folder):
 def main(folder, commits=None):
     with open(os.path.join(folder, "compile_commands.json")) as file:
         commands = needed(json.load(file))
-    sources = [options(c) for c in commands if c["file"].endswith(".cpp")]
-    shared = [w for w in sources[0] if all(w in s for s in sources)]
+    # All files get the options of the source with most libraries: a precompiled header serves only files that have its own.
+    shared = max((options(c) for c in commands if c["file"].endswith(".cpp")), key=len)
     change = changed(commits) if commits else None
     if change:
         commands = [c for c in commands if may_be_broken(c, change)]
