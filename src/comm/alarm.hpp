@@ -1,4 +1,4 @@
-// What a rank does that has waited for others too long, or that no longer hears another node.
+// Ends a launch in which a rank has waited too long, or no longer hears another node.
 #pragma once
 
 #include <chrono>

@@ -25,8 +25,8 @@ inline constexpr Index most_in_flight = 2;
 
 /// Whether collectives move data while the caller computes (`yes`), or inside begin (`no`). At most
 /// one communicator of a rank is `yes`. While its collectives are in flight, the rank may make MPI
-/// calls only through communicators that are `beside`. These take turns with it.
-enum class Overlap { no, beside, yes };
+/// calls only through communicators that are `alongside`. These take turns with it.
+enum class Overlap { no, alongside, yes };
 
 /// How a thread waits for messages that it moves itself: in MPI's own wait, which keeps its core
 /// busy, or by polling, with yields and sleeps between polls. Spinning is faster if each thread has

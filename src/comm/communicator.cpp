@@ -19,7 +19,7 @@ SpanName region_name(const Channel& channel) {
                   name_of(channel.purpose));
 }
 
-/// What each of `ranks` ranks is sent, and what it sends.
+/// The messages to each of `ranks` ranks, and those that arrive from it.
 struct Messages {
   std::vector<ConstSpan> send;
   std::vector<Span> arriving;

@@ -68,8 +68,8 @@ inline Overlap overlap_of(const deck::Config& config) {
 
 /// Returns the overlap of the tensor group's communicator, which works while the data group's
 /// collectives may be in flight.
-inline Overlap overlap_beside(const deck::Config& config) {
-  return overlap_of(config) == Overlap::yes ? Overlap::beside : Overlap::no;
+inline Overlap overlap_alongside(const deck::Config& config) {
+  return overlap_of(config) == Overlap::yes ? Overlap::alongside : Overlap::no;
 }
 
 /// How ranks wait for messages that do not overlap with computing.

@@ -24,8 +24,8 @@ Machinery::Machinery(const deck::Config& config, Index thread_count, const grid:
     return comm::make_communicator(kind, overlap, group, traffic, comm::waits_of(config));
   };
   data = link(comm::overlap_of(config), grid.data());
-  tensor = link(comm::overlap_beside(config), grid.tensor());
-  sequence = link(comm::overlap_beside(config), grid.sequence());
+  tensor = link(comm::overlap_alongside(config), grid.tensor());
+  sequence = link(comm::overlap_alongside(config), grid.sequence());
 }
 
 Machinery::~Machinery() = default;

@@ -89,13 +89,13 @@ TEST(Overlap, OverMpiIsOnWhereMessagesLeaveANode) {
   deck::Config config;
   config.run.communicator = deck::CommunicatorKind::mpi;
   EXPECT_EQ(overlap_of(config), Overlap::no);
-  EXPECT_EQ(overlap_beside(config), Overlap::no);
+  EXPECT_EQ(overlap_alongside(config), Overlap::no);
   config.placement.shares_cores = true;
   EXPECT_EQ(overlap_of(config), Overlap::no) << "buffers on one node stay as they are";
   config.placement = placement_on({0, 1}, config, 2);
   config.placement.shares_cores = true;
   EXPECT_EQ(overlap_of(config), Overlap::yes);
-  EXPECT_EQ(overlap_beside(config), Overlap::beside);
+  EXPECT_EQ(overlap_alongside(config), Overlap::alongside);
   config.zero.overlap = deck::Overlap::off;
   EXPECT_EQ(overlap_of(config), Overlap::no);
   config.placement = {};
