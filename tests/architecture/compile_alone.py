@@ -39,7 +39,7 @@ def needed(commands):
 
 
 def options(command):
-    """What decides about the meaning of a source: all but its name, the object's and the optimizations."""
+    """The words that affect the meaning of a source: all but its name, the object's name and the optimizations."""
     words = shlex.split(command["command"].replace("-isystem ", "-isystem"))
     at = words.index("-o")
     return [w for w in words[:at] + words[at + 4 :] if w != "ccache" and not w.startswith("-O")]
@@ -82,7 +82,7 @@ def precompile(headers, shared, folder):
 def main(folder, commits=None):
     with open(os.path.join(folder, "compile_commands.json")) as file:
         commands = needed(json.load(file))
-    # All files get the options of the source with most libraries: a precompiled header serves only files that have its own.
+    # All files get the options of the source with most libraries, because a precompiled header serves only files with the same.
     shared = max((options(c) for c in commands if c["file"].endswith(".cpp")), key=len)
     change = changed(commits) if commits else None
     if change:
