@@ -26,7 +26,7 @@ rm -rf --one-file-system "$root"
 trap 'rm -rf --one-file-system "$root"' EXIT
 mkdir -p "$root"
 
-# What the root needs of the system, tried in an empty folder. A failure after this is one of the command, or of the archive.
+# Tries in an empty folder what the root needs of the system. A later failure is one of the command, or of the archive.
 export root
 # shellcheck disable=SC2016  # expanded within
 if ! refusal=$(unshare --mount bash -euc '

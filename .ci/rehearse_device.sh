@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 archive=${1:-build/device/rehearsal.tar.xz}
 (($#)) || bash jobscripts/device/bundle.sh --from build/cuda
 
-# What NVIDIA's wheels or a toolkit have on the other machine, and the driver.
+# Stand-ins for what the other machine has: libraries of NVIDIA's wheels or of a toolkit, and the driver.
 given=build/device/given
 rm -rf "$given"
 mkdir -p "$given"
