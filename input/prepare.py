@@ -303,7 +303,7 @@ def main():
         wanted = frozenset().union(*arguments.suffix) if arguments.suffix else usual
         files, skipped = prepare_files.find_files(arguments.files, wanted)
         print(
-            printable(prepare_files.skipped_text(skipped, "skipped ")) + "; --suffix names what to take\n" if skipped else "",
+            printable(prepare_files.skipped_text(skipped, "skipped ")) + "; --suffix accepts others\n" if skipped else "",
             end="",
             flush=True,
         )

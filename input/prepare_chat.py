@@ -134,7 +134,7 @@ class Chats:
         if self.arguments.sequence and self.arguments.long != "refuse":
             yield f"longer than {self.arguments.sequence} tokens: {self.cut} cut, {self.dropped} dropped"
         if self.straddling:
-            yield f"{self.straddling} tokens are only partly in a turn of the assistant, and are no targets"
+            yield f"{self.straddling} tokens are only partly in a turn of the assistant, and are not targets"
         if self.ignored:
             keys = ", ".join(f"{key} ({count})" for key, count in sorted(self.ignored.items())[:8])
             yield f"keys of lines that are not used: {keys}"

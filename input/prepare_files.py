@@ -102,9 +102,7 @@ def find_files(paths, wanted):
         if path.is_dir():
             inside = sorted(files_of_folder(path, wanted, skipped))
             if not inside:
-                raise InputError(
-                    f"{path}: has no file of text{skipped_text(skipped, ': skipped ')}; --suffix names what to take"
-                )
+                raise InputError(f"{path}: has no file of text{skipped_text(skipped, ': skipped ')}; --suffix accepts others")
             files += inside
         elif not path.exists():
             raise InputError(f"{path}: there is no such file or folder")

@@ -24,7 +24,7 @@ TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a Template is made of, for other processes: its text, where that is from, the variables of special tokens, the date."""
+    """The parts of a Template, for other processes: its text, where that is from, the variables of special tokens, the date."""
 
     text: str
     where: str

@@ -1,4 +1,4 @@
-"""What the tests of chats share: a small tokenizer with special tokens, runs of prepare.py, and a reader of document files."""
+"""Shared by the tests of chats: a small tokenizer with special tokens, runs of prepare.py, and a reader of document files."""
 
 import json
 import os
@@ -78,7 +78,7 @@ class ChatCase(unittest.TestCase):
         return path
 
     def run_it(self, path, *options, code=0, **others):
-        """What prepare.py prints, on standard output or, if it fails, on standard error."""
+        """The output of prepare.py, on standard output or, if it fails, on standard error."""
         given = (path, "-o", self.out, "--chat", "--tokenizer", self.model, "--validation", 0, "--force", *options)
         command = [sys.executable, "-B", PREPARE, *map(str, given)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, **others)
@@ -104,7 +104,7 @@ class ChatCase(unittest.TestCase):
         return self.tokenizer.decode(list(tokens), skip_special_tokens=False)
 
     def refused(self, *values, options=()):
-        """What is said of lines that are refused. Nothing is written."""
+        """The message about lines that are refused. Nothing is written."""
         said = self.run_it(self.lines(*values), *options, code=4)
         self.assertEqual([file.name for file in self.out.glob("*")], [])
         return said

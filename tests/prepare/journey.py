@@ -1,4 +1,4 @@
-"""What the tests of whole journeys share: from a user's text to a model, each command as the documents have it."""
+"""Shared by the tests of a user's entire way from a text to a model, with the commands of the documents."""
 
 import os
 import subprocess

@@ -105,7 +105,7 @@ class Targets(ChatCase):
             self.documents({"prompt": "there, ", "completion": "hello"}), [("there, hello<|endoftext|>", ["<|endoftext|>"])]
         )
         said = self.run_it(self.lines({"prompt": "there, hel", "completion": "lo there"}))
-        self.assertIn("\n1 tokens are only partly in a turn of the assistant, and are no targets\n", said)
+        self.assertIn("\n1 tokens are only partly in a turn of the assistant, and are not targets\n", said)
 
     def test_prompts_and_completions(self):
         documents = self.documents({"prompt": "what is", "completion": " a rank?"}, {"prompt": "a", "completion": "b"})

@@ -25,7 +25,7 @@ END = "<|endoftext|>"
 
 
 def run(*arguments, code=0, **options):
-    """What prepare.py prints, on standard output or, if it fails, on standard error."""
+    """The output of prepare.py, on standard output or, if it fails, on standard error."""
     done = subprocess.run(
         [sys.executable, "-B", PREPARE, *map(str, arguments)], capture_output=True, text=True, check=False, **options
     )
@@ -202,7 +202,7 @@ class RoundTrip(Prepared):
 
 
 class Folders(Prepared):
-    """What is taken from a folder, and what is said of the rest."""
+    """Files that are used from a folder, and the message about the others."""
 
     def setUp(self):
         super().setUp()
@@ -215,7 +215,7 @@ class Folders(Prepared):
         return path
 
     def prepared(self, *options, texts):
-        """What is said; the documents have to be these, in any order."""
+        """The output. The documents have to be these, in any order."""
         said = run(self.source, "-o", self.out, "--vocab", 257, "--validation", 0, "--force", *options)
         self.assertEqual(sorted(self.split(self.read("train"))), sorted(texts))
         return said
@@ -235,7 +235,7 @@ class Folders(Prepared):
         said = self.prepared(texts=programs)
         self.assertIn(
             "skipped 2 .png, 1 .json, 1 .parquet.gz, 1 .tar.gz, 1 FIFO, 1 broken link, 1 hidden, 1 hidden folder, 2 of 2 other kinds; "
-            "--suffix names what to take\n",
+            "--suffix accepts others\n",
             said,
         )
 
@@ -379,9 +379,7 @@ class Refusals(Prepared):
         self.refused(b"", "bad.txt: there is no text", name="bad.txt")
         self.assertIn("absent: there is no such file", run(self.folder / "absent", "-o", self.out, code=4))
         (self.folder / "empty").mkdir()
-        self.assertIn(
-            "empty: has no file of text; --suffix names what to take", run(self.folder / "empty", "-o", self.out, code=4)
-        )
+        self.assertIn("empty: has no file of text; --suffix accepts others", run(self.folder / "empty", "-o", self.out, code=4))
 
     def test_tokenizers(self):
         self.refused(b"text", "--vocab 256", name="a.txt", options=("--vocab", 256))
