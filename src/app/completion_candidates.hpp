@@ -1,4 +1,4 @@
-// What may follow on a command line that is being typed.
+// Candidates for the last word of a command line that is being typed.
 #pragma once
 
 #include <string>

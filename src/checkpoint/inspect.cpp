@@ -18,9 +18,10 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> some_candidates(const fs::path& path) {
   auto paths = candidates(path);
-  KZERO_REQUIRE(!paths.empty(), ExitCode::files,
-                "{}: is no checkpoint and holds none (a checkpoint is a folder step_... with a {})",
-                path.string(), manifest_name);
+  KZERO_REQUIRE(
+      !paths.empty(), ExitCode::files,
+      "{}: is not a checkpoint and holds none (a checkpoint is a folder step_... with a {})",
+      path.string(), manifest_name);
   return paths;
 }
 

@@ -148,7 +148,8 @@ struct Grid {
 /// shard, or by each node. Automatic: nodes, if every rank has full gradients anyway.
 enum class KeepsSums { automatic, owners, nodes };
 
-/// What shares one copy of partitioned parameters: all data-parallel ranks, or those of a node.
+/// The ranks that share one copy of partitioned parameters: all data-parallel ranks, or those of a
+/// node.
 enum class SharesParameters { ranks, node };
 
 struct Zero {

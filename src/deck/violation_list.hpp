@@ -1,4 +1,4 @@
-// What the classes of rules have in common: they collect broken rules.
+// The base of the classes of rules: it collects broken rules.
 #pragma once
 
 #include <string>

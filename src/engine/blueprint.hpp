@@ -19,9 +19,9 @@ class Optimizer;
 
 namespace kzero::engine {
 
-/// What a resolved deck partitions over its data ranks. In host builds with MPI, the ranks of a
-/// node share partitioned parameters in memory if they are those that hold one copy, and otherwise
-/// the units that they gather. Throws Error(usage) if a copy per node is not possible.
+/// Returns how a resolved deck partitions states over its data ranks. In host builds with MPI, the
+/// ranks of a node share partitioned parameters in memory if they are those that hold one copy, and
+/// otherwise the units that they gather. Throws Error(usage) if a copy per node is not possible.
 zero::Stage stage_of(const deck::Config& config, Index data_ranks);
 
 /// Returns whether the optimizer's state is offloaded from a device. In runs of host builds, the

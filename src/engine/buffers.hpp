@@ -42,7 +42,7 @@ struct Buffers {
   std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes
   std::span<SpanRecord> spans;  // host memory for the time line, with run.profile
 
-  /// What the model computes and communicates with. Null while measuring.
+  /// Products and communicators of the model. Null while measuring.
   struct Links {
     tensor::Gemm* gemm = nullptr;
     comm::Communicator *tensor = nullptr, *sequence = nullptr;

@@ -7,8 +7,8 @@
 
 namespace kzero::engine {
 
-/// What a rank sends of each element of its shards in one collective of the data group: copies
-/// within its node and to others, in the run's precision and in fp32.
+/// How often a rank sends each element of its shards in one collective of the data group: within
+/// its node and to other nodes, in the run's precision and in fp32.
 struct Copies {
   Index within = 0, between = 0, between_fp32 = 0;
 };

@@ -47,7 +47,7 @@ double frozen_flops_per_token(const TransformerShape& s, double head, double att
   const BlockGemms gemms(s);
   const AdapterGemms adapters(s.adapters);
   const auto layers = static_cast<double>(s.layers);
-  // What the first block's backward does not reach, in multiples of 2 operations.
+  // Products that the first block's backward does not compute, in multiples of 2 operations.
   const Site first = s.adapters.first();
   double unreached = gemms.qkv;
   if (first > Site::qkv) unreached += gemms.projection + 2 * attention;

@@ -101,7 +101,7 @@ struct Update {
 /// The factor of decoupled weight decay on a weight: 1 - lr weight_decay.
 float kept_after_decay(const Update& update, double weight_decay);
 
-/// What a deck sets for a single parameter, from its group.
+/// The settings of a single parameter, from its group in the deck.
 struct ParameterRates {
   double lr_scale = 1;  // factor on the learning rate
   double weight_decay = 0;

@@ -1,4 +1,4 @@
-// What training on a number of tokens costs: time, node-hours, energy, and the share that failures
+// The cost of training on a number of tokens: time, node-hours, energy, and the share that failures
 // and checkpoints take. The interval between checkpoints is Young's (Comm. ACM 17(9), 1974), the
 // first order of Daly's (FGCS 22(3), 2006).
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace kzero::plan {
 
-/// What a machine's file may say of its nodes and storage. Without a value nothing that depends on
-/// it is estimated.
+/// Optional values of a machine's file about its nodes and storage. Estimates that need a missing
+/// value are left out.
 struct Site {
   std::optional<double> node_watts{};
   std::optional<double> node_failure_seconds{};  // mean time between two failures of a node

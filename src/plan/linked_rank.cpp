@@ -59,7 +59,7 @@ void LinkedRank::add_span(std::size_t lane, SpanKind kind, double begin, double 
   if (spans_ == nullptr || end <= begin) return;
   SpanRecord& span = spans_->emplace_back();
   span.begin = nanoseconds(begin);
-  // A nanosecond lies between spans, which would otherwise seem to nest where a reader rounds.
+  // Spans are a nanosecond apart. Otherwise they would seem to nest where a reader rounds.
   span.end = std::max(nanoseconds(end) - 1, span.begin + 1);
   span.lane = static_cast<std::uint8_t>(lane);
   span.kind = kind;

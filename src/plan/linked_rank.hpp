@@ -12,8 +12,9 @@
 
 namespace kzero::plan {
 
-/// What makes a rank's messages, each in the order in which they begin. Over MPI one thread makes
-/// all collectives. NCCL has a communicator for sums and one for all others.
+/// A rank's sources of messages. Messages of one source leave in the order in which they begin.
+/// Over MPI one thread makes all collectives. NCCL has a communicator for sums and one for all
+/// others.
 enum class Stream { collectives, sums, copies };
 
 /// Messages of a rank.

@@ -49,7 +49,7 @@ struct Collective {
   double bytes() const { return within + between; }
 };
 
-/// What carries the messages of a rank.
+/// The links that carry the messages of a rank.
 enum class Link { within, between, host };
 
 constexpr std::array all_links{Link::within, Link::between, Link::host};

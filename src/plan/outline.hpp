@@ -32,7 +32,7 @@ struct OutlinedOperation {
   Index unit = 0;
 };
 
-/// What a rank sends in its tensor or sequence group per micro-batch, and for matrices per step.
+/// Messages of a rank in its tensor or sequence group: per micro-batch, and for matrices per step.
 struct GroupTraffic {
   double exchanged = 0, gathered = 0;  // bytes
   double exchanges = 0, hops = 0;      // messages whose latencies add up

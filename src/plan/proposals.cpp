@@ -32,7 +32,7 @@ std::vector<deck::Zero> sharding_variants(const deck::Config& deck) {
   return all;
 }
 
-/// What is offloaded, the least first; the deck's own offloads without memory of the host.
+/// Combinations of offloads, the smallest first. Without memory of the host, only the deck's own.
 std::vector<Offloads> offload_variants(const deck::Config& deck, const deck::Recompute& recompute,
                                        const Room& room) {
   using enum deck::Offload;

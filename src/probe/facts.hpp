@@ -9,7 +9,7 @@
 
 namespace kzero::probe {
 
-/// What a difference between ranks means.
+/// The weight of a difference between ranks.
 enum class Weight {
   required,  // the ranks cannot run together, or do not compute the same bits
   advisory,  // one of the nodes may be slow or set up by mistake

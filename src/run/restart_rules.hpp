@@ -14,7 +14,7 @@ namespace kzero::run {
 /// Returns whether the checkpoint holds the state of the blueprint's optimizer.
 bool is_of_same_optimizer(const checkpoint::Found& found, const engine::Blueprint& blueprint);
 
-/// What a run reads apart from its deck.
+/// The files that a run reads apart from its deck.
 struct Sources {
   std::uint64_t data_digest = 0;  // of the training data
   std::uint64_t base_hash = 0;    // of the frozen weights

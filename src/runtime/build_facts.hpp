@@ -1,4 +1,4 @@
-// What this binary is made of, for logs and for comparisons of runs and ranks.
+// Facts about this binary, for logs and for comparisons of runs and ranks.
 #pragma once
 
 #include <string>

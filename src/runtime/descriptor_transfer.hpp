@@ -15,7 +15,7 @@ class DescriptorSender {
   /// Opens a socket with a name that the system chooses. Throws Error(other) if it refuses.
   DescriptorSender();
 
-  /// What receivers pass to receive_descriptor().
+  /// The name that receivers pass to receive_descriptor().
   const std::string& name() const { return name_; }
 
   /// Sends a descriptor to as many receivers. Processes of other users get nothing. Throws

@@ -1,4 +1,4 @@
-// Measures the time that a device's stream stands still between two points, without making the host
+// Measures the time that a device's stream is idle between two points, without making the host
 // wait.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace kzero::runtime {
 
 /// Adds up the time from begin() to end() as it passes on a stream. Measures nothing on hosts,
-/// whose streams never stand still behind the host, and on devices for which kzero has no source
+/// whose streams are never idle behind the host, and on devices for which kzero has no source
 /// file.
 class StreamTimer {
  public:

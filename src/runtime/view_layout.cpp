@@ -14,7 +14,7 @@ namespace {
 template <class T>
 using Unmanaged = Kokkos::View<T, Kokkos::LayoutRight, Memory, Kokkos::MemoryUnmanaged>;
 
-/// What code finds in a vector and a matrix.
+/// The addresses and extents that code finds in a vector and a matrix.
 struct Seen {
   std::array<std::uintptr_t, 2> data;
   std::array<std::size_t, 3> extents;

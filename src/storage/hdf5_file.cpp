@@ -197,7 +197,7 @@ Hdf5File Hdf5File::open_image(const std::string& bytes, const std::filesystem::p
   const std::string what = "cannot be opened as an HDF5 file";
   const Hdf5Handle access = result.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
   result.check(H5Pset_fapl_core(access.id(), std::size_t{1} << 20, false), what);
-  // HDF5 copies the image and asks for a pointer to writable bytes all the same.
+  // HDF5 copies the image and asks for a pointer to writable bytes nevertheless.
   result.check(H5Pset_file_image(access.id(), const_cast<char*>(bytes.data()), bytes.size()), what);
   const std::string name = path.string() + " in memory";  // no file may have it
   result.file_ = result.own(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose, what);

@@ -9,14 +9,14 @@
 
 namespace kzero::zero {
 
-/// What a rank sends to the owners of the sums.
+/// The gradients that a rank sends to the owners of the sums.
 enum class Route {
   terms,   // its gradient of each micro-batch
   rounds,  // in each round, the sum of its node's gradients, in fp32
   step     // once a step, the sum of its node's gradients of all rounds, in fp32
 };
 
-/// Which ranks exist, and how many micro-batches.
+/// The ranks, and the gradients that they add.
 struct SumShape {
   Index ranks = 1;
   Index nodes = 1;
@@ -55,7 +55,8 @@ class SumPlan {
   kernels::Terms node_terms(Index round) const;
   Index node_count(Index node, Index round) const;
 
-  /// What owners add in a round, and the number of it: from the first `owner_count` ranks or nodes.
+  /// The terms that owners add in a round, and their number. They come from the first `owner_count`
+  /// ranks or nodes.
   kernels::Terms owner_terms(Index round) const;
   Index owner_count(Index round) const;
 
@@ -69,7 +70,7 @@ class SumPlan {
   int owner_open() const;
 
  private:
-  /// What an owner adds in a full round, with Route::terms.
+  /// The terms that an owner adds in a full round, with Route::terms.
   Index terms_of_round() const { return shape_.by_library ? 1 : shape_.ranks * shape_.own; }
   Index terms_in(Index round) const {
     const Index all = shape_.ranks * shape_.own;

@@ -108,7 +108,7 @@ std::optional<FolderLock::Seen> FolderLock::look_at(const fs::path& path) {
   if (file < 0 && (errno == ENOENT || errno == ESTALE)) return std::nullopt;
   struct stat status {};
   const bool good = file >= 0 && ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-  const std::string reason = file < 0 ? std::strerror(errno) : "it is no regular file";
+  const std::string reason = file < 0 ? std::strerror(errno) : "it is not a regular file";
   Seen seen{.text = good ? read_some(file) : "", .owner = {}, .changed = status.st_mtim};
   if (file >= 0) ::close(file);
   KZERO_REQUIRE(good, ExitCode::files,

@@ -81,7 +81,7 @@ struct TileWork {
   static constexpr int bytes = scratch_bytes(needs, blocks, width, sizeof(T));
   static_assert(bytes - needs.row_values * own * 4 - scratch_alignment >=
                     own * stride_of(width, 4) * 4,
-                "write's tile lies where the other tiles were");
+                "write's tile is where the other tiles were");
 
   using Scores = typename Arithmetic::template GemmProblem<T, own, other>;
   using Output = typename Arithmetic::template GemmProblem<T, own, width>;

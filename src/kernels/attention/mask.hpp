@@ -40,8 +40,8 @@ struct DocumentMask {
 };
 
 /// Either of these masks, with dropout of weights. Row head * T + query and column `key` of the
-/// sequence's draws belong to a weight, with the number of the head in the full model. So that
-/// ranks, tiles and directions agree, nothing else counts.
+/// sequence's draws belong to a weight, with the number of the head in the full model. Nothing
+/// else counts: ranks, tiles and directions have to agree.
 template <class Mask>
 struct DroppingMask : Mask {
   static constexpr bool drops = true;

@@ -1,5 +1,5 @@
-// What the document mask hides from the rows of a warp (warps.hpp). Rows and columns count from the
-// warp's first row. Without documents these classes are empty and hide nothing.
+// The keys that the document mask hides from the rows of a warp (warps.hpp). Rows and columns count
+// from the warp's first row. Without documents these classes are empty and hide nothing.
 #pragma once
 
 #include "kernels/attention/warp_blocks.hpp"

@@ -211,7 +211,7 @@ TEST_F(Lock, OfNobodyIsWatchedAndOtherThingsAreNamed) {
   EXPECT_NO_THROW(take());
   EXPECT_TRUE(contains(all_of(words), "a run that has not said its name"));
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_TRUE(contains(refusal(), "it is no regular file"));
+  EXPECT_TRUE(contains(refusal(), "it is not a regular file"));
   fs::remove(path);
   fs::create_symlink(own / "nowhere", path);
   EXPECT_TRUE(contains(refusal(), "cannot be read"));
