@@ -1,4 +1,4 @@
-# Finds NCCL beside the CUDA toolkit, in .deps/nccl or under NCCL_ROOT; target NCCL::nccl.
+# Finds NCCL next to the CUDA toolkit, in .deps/nccl or under NCCL_ROOT; target NCCL::nccl.
 set(places ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR} ${PROJECT_SOURCE_DIR}/.deps/nccl)
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${places} PATH_SUFFIXES include)
 find_library(NCCL_LIBRARY nccl HINTS ${places} PATH_SUFFIXES lib64 lib)

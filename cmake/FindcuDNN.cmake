@@ -1,4 +1,4 @@
-# Finds cuDNN and the headers of its frontend beside the CUDA toolkit, in .deps/cudnn or under cuDNN_ROOT; target
+# Finds cuDNN and the headers of its frontend next to the CUDA toolkit, in .deps/cudnn or under cuDNN_ROOT; target
 # cuDNN::frontend. cuDNN 9.11 repairs backward. With 9.25, frontend 1.27 adds gradients in a fixed order in little scratch on
 # Hopper. The frontend calls NVRTC, and so do those of cuDNN's engines that are compiled when a plan is made.
 set(places ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR} ${PROJECT_SOURCE_DIR}/.deps/cudnn)

@@ -1,4 +1,4 @@
-# What cmake --install puts under its prefix: bin/kzero, share/kzero/, a modulefile for Lmod, completion for bash,
+# Files that cmake --install puts under its prefix: bin/kzero, share/kzero/, a modulefile for Lmod, completion for bash,
 # zsh and fish. The manual page is made in src/app.
 include(GNUInstallDirs)
 

@@ -31,8 +31,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 if(KZERO_NATIVE)
   list(APPEND KZERO_ARITHMETIC -march=native)
-  # gcc takes half of the vectors of Intel's servers from Skylake to Sapphire Rapids, for clock rates that the matrix
-  # products beside these kernels set anyway.
+  # gcc uses half of the vectors of Intel's servers from Skylake to Sapphire Rapids, for the sake of clock rates. The matrix
+  # products between these kernels set those rates anyway.
   check_cxx_compiler_flag(-mprefer-vector-width=512 KZERO_HAS_VECTOR_WIDTH)
   if(KZERO_HAS_VECTOR_WIDTH)
     list(APPEND KZERO_ARITHMETIC -mprefer-vector-width=512)

@@ -12,7 +12,7 @@ pip_install() {  # TARGET PACKAGE...
   "$deps/venv/bin/pip" install -q --no-deps --no-compile --target "$@"
 }
 
-# What tests/machine_code reads kernels with; not every toolkit has it.
+# tests/machine_code reads kernels with these programs, which not every toolkit has.
 disassembler=$deps/disassembler
 [[ -x $disassembler/nvidia/cu13/bin/cuobjdump ]] ||
   pip_install "$disassembler" nvidia-cuda-cuobjdump==13.5.37 nvidia-cuda-nvdisasm==13.5.37

@@ -82,7 +82,7 @@ pip_install() {  # CHECK ARGUMENTS...
   "$deps/venv/bin/python3" -m pip install -q --no-deps "${@:2}"
 }
 
-# What input/prepare.py and the tests of the tokenizer use
+# Modules that input/prepare.py and the tests of the tokenizer use
 attempt pip_install 'import jinja2, tokenizers, zstandard; assert tokenizers.__version__ == "0.23.3"' \
   jinja2==3.1.6 markupsafe==3.0.3 tokenizers==0.23.3 zstandard==0.25.0
 
@@ -100,7 +100,7 @@ if wanted onednn; then
   attempt bash "$here/onednn.sh"
 fi
 
-# What postprocess/report.py --tensorboard writes files with, without TensorBoard's server: 16 MB instead of 83
+# Modules with which postprocess/report.py --tensorboard writes files, without TensorBoard's server: 16 MB instead of 83
 if wanted tests; then
   attempt pip_install "import os; assert os.path.isdir('$deps/tensorboard/tensorboard-2.21.0.dist-info')" \
     --target "$deps/tensorboard" absl-py==2.5.1 packaging==26.3 protobuf==7.36.2 tensorboard==2.21.0

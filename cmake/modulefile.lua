@@ -1,4 +1,4 @@
--- Modulefile for Lmod. It finds its prefix from where it lies, PREFIX/share/modulefiles/kzero/VERSION.lua:
+-- Modulefile for Lmod. It finds its prefix from its own path, PREFIX/share/modulefiles/kzero/VERSION.lua:
 --   module use PREFIX/share/modulefiles && module load kzero
 -- SITE: the modules that kzero was built with, for instance
 -- depends_on("gcc", "mpich", "hdf5")

@@ -6,7 +6,7 @@ from sanitizer import find_tool
 from training import overrides_of, settings
 
 PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
-# What the kernels' names contain: a functor, or the function that has the lambda
+# Parts of the kernels' names: a functor, or the function that has the lambda
 KERNELS = {
     "cross_entropy_with_gradient": "with_gradient",
     "layernorm_backward": "::backward<",

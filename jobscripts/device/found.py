@@ -1,4 +1,4 @@
-"""What the parts of the first hour find, as JSON and as a summary of at most sixty lines."""
+"""Results of the parts of the first hour, as JSON and as a summary of at most sixty lines."""
 
 from dataclasses import asdict, dataclass, field
 
@@ -52,7 +52,7 @@ def first_line(text):
 
 
 def summary(head, found):
-    """Lines for people: the state of each part, then what failed, then measurements. What does not fit is counted."""
+    """Lines for people: the state of each part, then what failed, then measurements. Lines that do not fit are counted."""
     lines = [*head, *(part.line() for part in found)]
     details = [
         f"{check.state:<8}{part.part} {check.name}: {first_line(check.text)}"

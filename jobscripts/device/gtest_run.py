@@ -20,7 +20,7 @@ LONGEST_MESSAGE = 12  # lines
 
 @dataclass
 class Log:
-    """What one process printed about its tests."""
+    """The results that one process printed about its tests."""
 
     results: dict = field(default_factory=dict)  # "OK", "FAILED" or "SKIPPED" of each test that ended, in their order
     messages: dict = field(default_factory=dict)  # lines that a test printed
@@ -95,7 +95,7 @@ def united(logs):
 
 
 def reason_of(lines, otherwise):
-    """What a test printed, shortened, or how its process ended."""
+    """The output of a test, shortened, or how its process ended."""
     shown = [line for line in lines if line.strip()]
     return "\n".join([*shown[-LONGEST_MESSAGE:], otherwise] if otherwise else shown[-LONGEST_MESSAGE:])
 

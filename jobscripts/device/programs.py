@@ -120,7 +120,7 @@ class Machine:
         return self.program(name).exists()
 
     def variables(self):
-        """What programs of the bundle need in addition to the environment."""
+        """Variables that programs of the bundle need in addition to the environment."""
         return {
             "LD_LIBRARY_PATH": ":".join([str(self.bundle / "lib"), *cuda_folders()]),
             "OMP_NUM_THREADS": "1",

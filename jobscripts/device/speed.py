@@ -89,7 +89,7 @@ def device_mib(machine):
 
 
 def planned_mib(machine, name, deck, overrides, seconds):
-    """What kzero plan says of a rank, in MiB, or None."""
+    """The planned memory of a rank, in MiB, or None."""
     command = machine.command("kzero", "plan", machine.bundle / "decks" / deck, *settings(overrides), "--ranks", 1, "--json")
     done = machine.run(f"plan.{name}", command, seconds)
     try:

@@ -45,7 +45,7 @@ class Training:
         return [step["loss"] for step in self.steps]
 
     def bits(self):
-        """What repeats to the last bit. Metrics have numbers that read back exactly."""
+        """Numbers that repeat to the last bit. Metrics have numbers that read back exactly."""
         return [(step["step"], step["loss"], step["grad_norm"]) for step in self.steps]
 
 
@@ -131,6 +131,6 @@ def initial_weights(machine, name, deck, overrides, seconds):
 
 
 def read_references(bundle):
-    """What bundle.sh computed on a host; empty if the bundle was made without."""
+    """Results that bundle.sh computed on a host; empty if the bundle was made without them."""
     path = Path(bundle) / "references.json"
     return json.loads(path.read_text()) if path.exists() else {}

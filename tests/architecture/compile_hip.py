@@ -33,7 +33,7 @@ PACKAGES = {
     "hipblaslt": ("roc::hipblaslt", f"INTERFACE_INCLUDE_DIRECTORIES {ROOT}/tests/doubles/hip"),
     "rccl": ("roc::rccl", f"INTERFACE_INCLUDE_DIRECTORIES {ROOT}/tests/doubles/hip"),
 }
-# What differs in a Kokkos for HIP: file, text, replacement
+# Differences of a Kokkos for HIP: file, text, replacement
 KOKKOS_FOR_HIP = [
     ("include/KokkosCore_config.h", "/* #undef KOKKOS_ENABLE_HIP */", "#define KOKKOS_ENABLE_HIP"),
     ("include/KokkosCore_config.h", "/* #undef KOKKOS_ARCH_AMD_GPU */", '#define KOKKOS_ARCH_AMD_GPU "MI"'),

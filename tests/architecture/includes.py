@@ -1,4 +1,4 @@
-"""What files of kzero include."""
+"""The includes of kzero's files."""
 
 import functools
 import os
@@ -20,7 +20,7 @@ def header_path(name, path, roots):
 
 @functools.cache
 def reached(path, *roots):
-    """What a file includes, itself or through headers of kzero: these by path, others by name."""
+    """The files that a file includes, itself or through headers of kzero: these by path, others by name."""
     found = set()
     for name in includes(path):
         header = header_path(name, path, roots)

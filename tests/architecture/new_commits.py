@@ -1,4 +1,4 @@
-"""What the last commits changed."""
+"""Files that the last commits changed."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What crosses the links is what kzero's traffic table says."""
+"""The bytes that cross the links are those of kzero's traffic table."""
 
 from testing import ClusterTest, main
 from training import Training

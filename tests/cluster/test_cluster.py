@@ -198,7 +198,7 @@ class Delays(NodeTest):
 
 
 class Shares(NodeTest):
-    """What control groups limit."""
+    """Limits by control groups."""
 
     NODES = 2
     MEMORY = 200 << 20
@@ -266,7 +266,7 @@ class Traces(unittest.TestCase):
         return Cluster(folder)
 
     def traces(self, cluster):
-        """What there is of the cluster: namespaces, groups, processes, mounts."""
+        """All that exists of the cluster: namespaces, groups, processes, mounts."""
         found = cluster.network.spaces()
         found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{cluster.group_name}")]
         found += [

@@ -89,7 +89,7 @@ class SlurmRelaunchTest(RelaunchTest):
         job = self.submit(training, "--nodes=4")
         self.lose(training, self.nodes[2], how)
         wait_for("the end of the training", lambda: "exit code" in self.output(job))
-        # Else Slurm would wait for the node before it takes the job for completed.
+        # Otherwise Slurm would wait for the node before it considers the job completed.
         self.slurm("scontrol", "update", "NodeName=node3", "State=DOWN", "Reason=test", check=False)
         self.assertEqual(self.wait_completed(job)["Restarts"], "0")
         self.assertIn("3 ranks on 3 of 4 nodes (no answer from node3)", self.output(job))

@@ -33,7 +33,7 @@ class Checkpoint:
 
 
 class BadCheckpoint(RuntimeError):
-    """What kzero said of a checkpoint that does not verify."""
+    """kzero's message about a checkpoint that does not verify."""
 
 
 def rank_environment():
@@ -69,7 +69,7 @@ class Training:
         return Launch(self.cluster, self.command(*settings), hosts, environment=rank_environment(), **options)
 
     def exit_code(self, outcome):
-        """What the run ended with by its own account, where the launch hung; else the launch's code."""
+        """The exit code that the run recorded, if the launch hung; otherwise the launch's."""
         return json.loads((self.folder / "end.json").read_text())["exit_code"] if outcome.hung else outcome.code
 
     def records(self, event):

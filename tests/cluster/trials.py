@@ -19,7 +19,7 @@ FAULTS = {  # what is done to the node
 
 @dataclass
 class Result:
-    """What came of a trial. Times are in seconds."""
+    """The result of a trial. Times are in seconds."""
 
     fault: str
     moment: str

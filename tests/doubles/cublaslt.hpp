@@ -12,7 +12,7 @@
 
 namespace kzero::tests {
 
-/// What a heuristic was asked for.
+/// A request to a heuristic.
 struct AlgorithmRequest {
   std::uint64_t workspace = 0;
   std::uint32_t reduction_schemes = 0;
@@ -29,8 +29,8 @@ struct CublasLtDouble {
   AlgorithmRequest request;  // of the last heuristic
   bool has_algorithms = true;
   bool computes = true;  // false: products are checked only, and write nothing
-  // What heuristics were asked for, and which conditions of the documentation ("Tensor Core Usage")
-  // it breaks. Kernels for such products are slow.
+  // Products that heuristics were asked for, and the conditions of the documentation ("Tensor
+  // Core Usage") that they break. Kernels for such products are slow.
   std::set<std::string> slow;
   std::optional<cublasStatus_t> next_product_status;  // instead of the product
 };

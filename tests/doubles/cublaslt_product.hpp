@@ -1,4 +1,4 @@
-// What the double of cublasLtMatmul computes, with plain loops.
+// The products of the double of cublasLtMatmul, with plain loops.
 #pragma once
 
 #include <cublasLt.h>
@@ -35,7 +35,7 @@ struct Call {
   std::size_t workspace_size;
 };
 
-/// What an epilogue reads.
+/// The operands that an epilogue reads.
 struct EpilogueOperands {
   const void* bias;
   const void* aux;

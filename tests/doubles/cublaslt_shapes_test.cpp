@@ -16,7 +16,7 @@ using tests::cublaslt;
 using tests::Guarded;
 using tests::head_rows;
 
-/// What a test leaves out of a device's chunk of logits.
+/// The part that a test leaves out of a device's chunk of logits.
 enum class Chunk { of_devices, without_columns, without_stride };
 
 template <class T>

@@ -1,5 +1,5 @@
-// What tests ask of the stand-in for CUDA's runtime, and what the stand-ins for other libraries
-// enqueue through.
+// Functions by which tests query the stand-in for CUDA's runtime, and by which the stand-ins for
+// other libraries enqueue.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -69,8 +69,8 @@ void violate(const std::string& what);
 /// Returns and forgets the violations so far.
 std::vector<std::string> take_violations();
 
-/// What the stand-in for NCCL tells that for CUDA's runtime: between the begin and the end of a
-/// group nothing may rely on the stream.
+/// Called by the stand-in for NCCL: between the begin and the end of a group nothing may rely on
+/// the stream.
 void set_open_groups(int count);
 
 }  // namespace kzero::doubles

@@ -138,7 +138,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaSuccess;
 }
 
-// What is enqueued still runs.
+// Enqueued work still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
   if (const auto status = require(stream, "cudaStreamDestroy")) return status;

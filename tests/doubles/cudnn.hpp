@@ -1,4 +1,4 @@
-// What tests ask of the stand-in for cuDNN's attention on host memory.
+// Functions by which tests query the stand-in for cuDNN's attention on host memory.
 #pragma once
 
 #include <cudnn_frontend.h>
@@ -23,7 +23,7 @@ struct RecordedGraph {
 struct CudnnDouble {
   Index handles = 0;                                     // alive
   std::vector<std::shared_ptr<RecordedGraph>> graphs{};  // in the order in which they were made
-  Index more_workspace = 0;   // bytes that plans need beside what cuDNN's are known to
+  Index more_workspace = 0;   // bytes that plans need in addition to those known of cuDNN's
   std::string unsupported{};  // why no graph is supported; empty: they are
   std::string thrown{};       // what the frontend throws when a graph is described; empty: nothing
   bool breaks_start = false, breaks_execution = false;

@@ -9,7 +9,7 @@ CHOICE = "src/kernels/attention/attention.cpp"
 GEMM = "src/tensor/gemm_cublaslt.cpp"
 HIPBLASLT = "src/tensor/cublaslt_or_hipblaslt.hpp"
 
-# What it is, file, text, replacement, program, ranks
+# Description, file, text, replacement, program, ranks
 DEFECTS = [
     (
         "the order of NCCL's launches is not asked for",
@@ -273,7 +273,7 @@ DEFECTS = [
     ),
     ("keys begin at the head of the queries", CUDNN, "row * stride + k * d", "row * stride + head * d", "cudnn", 1),
     ("v is read with k's stride", CUDNN, "keys(x.v, p.v_stride)", "keys(x.v, p.k_stride)", "cudnn", 1),
-    ("dk lies where dv is", CUDNN, "{dk_uid, keys(x.dk, gradient)}", "{dk_uid, keys(x.dv, gradient)}", "cudnn", 1),
+    ("dk is where dv is", CUDNN, "{dk_uid, keys(x.dk, gradient)}", "{dk_uid, keys(x.dv, gradient)}", "cudnn", 1),
     (
         "cuDNN is not given the stream",
         CUDNN,

@@ -17,7 +17,7 @@ enum Kind { messages = 1, all_gather, reduce_scatter };
 
 constexpr std::size_t most_operations = 2048;  // of a group, by NCCL's guide
 
-/// What a thread has called since it began a group.
+/// The calls of a thread since it began a group.
 struct Group {
   int depth = 0;
   ncclResult_t error = ncclSuccess;  // of a call in it, which drops them all
@@ -119,7 +119,7 @@ ncclResult_t launch_group() {
   return launch(comm, group.stream, meets, [=] { exchange(comm, header, sent); });
 }
 
-/// In place means that the part lies where it belongs in the whole; other overlaps are refused.
+/// A part may be in its own place within the result. Other overlaps are refused.
 bool is_misplaced(ncclComm_t comm, const void* part, const void* whole, std::size_t bytes) {
   const char* place =
       static_cast<const char*>(whole) + static_cast<std::size_t>(comm->rank) * bytes;

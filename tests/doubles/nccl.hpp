@@ -1,4 +1,4 @@
-// What tests ask of the stand-in for NCCL.
+// Functions by which tests query the stand-in for NCCL.
 #pragma once
 
 namespace kzero::doubles {

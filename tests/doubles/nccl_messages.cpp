@@ -21,7 +21,7 @@ std::chrono::steady_clock::time_point deadline() {
 std::string reason_to_end(ncclComm_t comm, std::chrono::steady_clock::time_point limit) {
   if (comm->is_aborted) return "was aborted";
   if (const int rank = comm->shared->aborted(); rank >= 0) {
-    // What the rank sent before is on its way.
+    // Messages that the rank sent before are on their way.
     const auto now = std::chrono::steady_clock::now();
     if (!comm->abort_seen) comm->abort_seen = now;
     if (now - *comm->abort_seen > std::chrono::milliseconds(200))

@@ -1,6 +1,5 @@
-// What the ranks of a communicator of the stand-in for NCCL know of one another: a block of memory
-// that they share, so that a thread may look without a call of MPI and a rank that is gone is
-// noticed instead of waited for.
+// State that the ranks of a communicator of the stand-in for NCCL share: a block of memory, so that
+// a thread may look without a call of MPI and a rank that is gone is noticed instead of waited for.
 #pragma once
 
 #include <array>

@@ -34,7 +34,7 @@ using Numbers = std::vector<float>;
 
 constexpr Index count = 37;  // elements of each rank
 
-/// What rank `from` sends to rank `to` in the collective number `round`.
+/// The message of rank `from` to rank `to` in the collective number `round`.
 Numbers message(int from, int to, int round) {
   Numbers numbers(count);
   std::iota(numbers.begin(), numbers.end(),
@@ -42,7 +42,7 @@ Numbers message(int from, int to, int round) {
   return numbers;
 }
 
-/// Overwrites an array where it lies.
+/// Overwrites an array in place.
 void write(Numbers& array, const Numbers& values) {
   std::copy(values.begin(), values.end(), array.begin());
 }
@@ -184,7 +184,7 @@ TEST_F(NcclStreams, OperationsOfSeveralCommunicatorsHaveOneOrder) {
   }
 }
 
-// What steps wait for on the stream that computes; the transfers themselves take no time here.
+// Counts waits of the stream that computes. The transfers themselves take no time here.
 TEST_F(NcclStreams, MeasuresWhatHoldsUpTheDefaultStreamInSteps) {
   if (ranks == 1) GTEST_SKIP() << "nothing to wait for";
   NcclCommunicator comm(group, traffic);
@@ -205,7 +205,7 @@ TEST_F(NcclStreams, MeasuresWhatHoldsUpTheDefaultStreamInSteps) {
   expect_seconds(0);  // not in a step: an evaluation
   traffic.begin_step();
   comm.wait(other, gather_late(32));
-  expect_seconds(0);  // another stream, beside the computation
+  expect_seconds(0);  // another stream, during the computation
   comm.wait(compute, gather_late(64));
   expect_seconds(0.064);
   runtime::Event summed;
@@ -315,7 +315,7 @@ TEST_F(NcclStreams, ARankThatThrowsAloneWaitsForNobody) {
   EXPECT_EQ(nccl_calls().destroyed, before.destroyed);
 }
 
-// What is in flight may wait for a rank that is gone.
+// A collective in flight may wait for a rank that is gone.
 TEST_F(NcclStreams, AnEndWithACollectiveInFlightAborts) {
   if (ranks == 1) GTEST_SKIP() << "a group of one has no communicator";
   const auto before = nccl_calls();

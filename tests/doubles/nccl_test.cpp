@@ -291,7 +291,7 @@ TEST(NcclTraining, OfRanksThatShareAGpuGoesOverMpi) {
   }
 }
 
-// What was asked for is kept or refused, on all ranks alike.
+// A request is granted or refused on all ranks alike.
 TEST(NcclTraining, OfRanksThatShareAGpuIsRefusedIfNcclWasAskedFor) {
   if (grid::world_group().size() == 1) GTEST_SKIP() << "nobody to share with";
   deck::Config config = tests::small_deck();

@@ -1,11 +1,11 @@
-"""What a folder may hold after a crash, from the calls that file_calls.c recorded.
+"""The possible contents of a folder after a crash, from the calls that file_calls.c recorded.
 
 POSIX promises only what was synced. Of what was not, each change of a folder's names may be there or not, whatever came before
 or after it, and of a file's writes some, none, parts, or only the size that they gave it; a renaming is there as a whole. What
 one rank wrote, only that rank can sync: on a network file system it may lie in the memory of the rank's node.
 
 A state that can be met after some call can also be met after any later one, until something is synced or more is asked for
-because a checkpoint is reported. So the states before each of these stand for those after every call.
+because a checkpoint is reported. The states before each of these therefore stand for those after every call.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-/* Preloaded into the ranks of a test: records what changes files, or lets calls fail. Watches what lies under the folder
+/* Preloaded into the ranks of a test: records what changes files, or lets calls fail. Watches what is under the folder
  * KZERO_CALLS_ROOT, an absolute path without symbolic links.
  *
  * KZERO_CALLS_LOG: the file to record to, one line a call in the order in which they took effect over all ranks,
@@ -9,7 +9,7 @@
  *
  * KZERO_CALLS_FAIL: "CALL NAME ERRNO RANK FIRST COUNT" lets COUNT calls of one rank from the FIRST on (counted from 1) fail with
  * this error, on files whose path ends with NAME. CALL is open, write, allocate, fsync or close; a close, which
- *     counts only for a file that was open for writing, takes effect all the same. */
+ *     counts only for a file that was open for writing, takes effect nevertheless. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -101,7 +101,7 @@ __attribute__((format(printf, 1, 2))) static void record(const char* format, ...
   errno = error;
 }
 
-/* The path relative to the root; null if it lies elsewhere. */
+/* The path relative to the root; null if it is elsewhere. */
 static const char* below_root(const char* path) {
   if (root_length == 0 || strncmp(path, root, root_length) != 0) return NULL;
   if (path[root_length] != '/') return NULL;
@@ -117,7 +117,7 @@ static int path_of(int file, char* path) {
   return 1;
 }
 
-/* What the call names, relative to the root; null if it lies elsewhere. */
+/* The path that the call names, relative to the root; null if it is elsewhere. */
 static const char* watched_at(int folder, const char* path, char* whole) {
   if (root_length == 0) return NULL;
   const int error = errno;

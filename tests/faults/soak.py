@@ -4,8 +4,8 @@
     KZERO=build/release/kzero KZERO_LAUNCHER="mpiexec -n" PYTHONPATH=tests/unit/app python3 tests/faults/soak.py
         [--steps 10000] [--jobs 10] [--every 5]
 
-Each job does its share of the steps and goes on from the one before; jobs take turns in writing alone, in the
-background and two ranks to a file.
+Each job does its share of the steps and resumes the one before. Jobs alternate between writing alone, in the
+background, and two ranks to a file.
 """
 
 import argparse

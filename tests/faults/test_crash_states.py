@@ -73,7 +73,7 @@ class CrashStates(LaunchTest):
         self.addCleanup(self.restarts.close)
 
     def now(self):
-        """What the folder that is watched holds, parents first."""
+        """The contents of the watched folder, parents first."""
         return {
             str(p.relative_to(self.watched)): p.read_bytes() if p.is_file() else None for p in sorted(self.watched.rglob("*"))
         }
@@ -111,7 +111,7 @@ class CrashStates(LaunchTest):
         return [(0, "launch", [], inodes), *read_log(log)]
 
     def violation(self, tree, least, complete):
-        """What is wrong with a restart from this state, if anything."""
+        """The mistake of a restart from this state, if it makes one."""
         answer = self.restarts.ask(tree)
         if answer is None:
             return None
@@ -230,7 +230,7 @@ class CrashStates(LaunchTest):
         return next((path for path in disk.now() if disk.find(path) == inode), "")
 
     def save(self, *overrides):
-        """Something to go on from."""
+        """A checkpoint to resume from."""
         self.expect(
             self.train(
                 f"checkpoint.folder={self.watched / SAVED}",
@@ -254,7 +254,7 @@ class CrashStates(LaunchTest):
     def test_asynchronous(self):
         self.latest_is_reported = False
         self.save("run.max_steps=1")
-        # What goes is removed before a write, so that an old `latest` names one that is still there.
+        # Old checkpoints are removed before a write, so that an old `latest` names one that still exists.
         self.explore("train.steps=4", "checkpoint.keep=1", "checkpoint.asynchronous=true", least=1, superfluous=1)
 
     def test_shared(self):

@@ -88,7 +88,7 @@ class Kills(FaultTest):
         self.expect_same_steps("run.jsonl", *(f"{kill}.jsonl" for kill in range(KILLS)))
 
     def begin(self, kill, *overrides):
-        """A run that goes on from what the last one left, once it has saved something."""
+        """A run that resumes from what the last one left, once it has saved something."""
         command = self.command(["train", "deck.toml", f"train.steps={STEPS}", f"run.metrics={kill}.jsonl", *overrides], 2)
         launch = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: (launch.kill(), launch.communicate()) if launch.poll() is None else None)

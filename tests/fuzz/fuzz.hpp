@@ -1,4 +1,4 @@
-// What the fuzz targets share. An Error that is the user's is a fine answer to any bytes; all else
+// Code that the fuzz targets share. A user's Error is a good answer to any bytes; anything else
 // (another exception, an internal error, a report of a sanitizer) stops the fuzzer.
 #pragma once
 

@@ -1,5 +1,5 @@
 // A manifest with a good checksum and good HDF5 whose numbers are anything: the input replaces the
-// values of its tables, one after the other. What is accepted is verified and read.
+// values of its tables, one after the other. Accepted manifests are verified and read.
 #include <algorithm>
 
 #include "checkpoint/format/verify.hpp"

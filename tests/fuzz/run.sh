@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Feeds damaged and random bytes to every reader of files and decks, each target for some seconds on a core; 0 if none failed.
-# Needs Clang, which `bash cmake/debian.sh ci` installs. What a target fails on stays in build/asan/fuzz/failures.
+# Needs Clang, which `bash cmake/debian.sh ci` installs. Inputs on which a target fails stay in build/asan/fuzz/failures.
 #
 #   bash tests/fuzz/run.sh [SECONDS_PER_TARGET [TARGET...]]
 set -euo pipefail

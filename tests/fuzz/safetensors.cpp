@@ -16,7 +16,7 @@ void read_floats(const convert::SafetensorsFile& file) {
   for (const convert::Tensor& tensor : file.tensors()) {
     const checkpoint::Range range{0, std::min(tensor.elements(), most)};
     values.resize(range.count);
-    fuzz::accepts([&] { file.read(tensor, range, values); });  // dtypes that are no floats are not
+    fuzz::accepts([&] { file.read(tensor, range, values); });  // refuses other dtypes than floats
     fuzz::require(file.find(tensor.name) != nullptr, "a tensor is found by its name");
   }
 }

@@ -91,7 +91,7 @@ inline std::vector<Region> tables_of(const std::string& bytes) {
     const Region table{file.offset_of(name),
                        static_cast<Index>(values.size() * sizeof(std::uint64_t))};
     require(std::memcmp(bytes.data() + table.offset, values.data(), table.bytes) == 0,
-            "a table lies where HDF5 says");
+            "a table is where HDF5 says");
     tables.push_back(table);
   }
   return tables;

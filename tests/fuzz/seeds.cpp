@@ -43,7 +43,7 @@ void write_decks(const fs::path& decks, const fs::path& folder) {
     write_deck(folder / (deck.name + ".toml"), deck.text);
 }
 
-/// A text stands behind a NUL.
+/// A text follows a NUL.
 void write_tokenizers(const fs::path& tokenizers, const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(tokenizers)) {
     const std::string text = "It's 12345 e\u0301\u4e2d<|endoftext|>\r\n  \t the rank";

@@ -1,5 +1,5 @@
 // Token files and documents in all formats, of all widths: opened, hashed, checked and read. Of a
-// Megatron-LM dataset the index is hostile, beside tokens that are not.
+// Megatron-LM dataset the index is hostile, and the tokens are not.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kzero beside transformers: folders of models in, one step of training, folders out.
+"""kzero compared with transformers: folders of models in, one step of training, folders out.
 
     VENV/bin/python compare.py --kzero build/release/kzero [--families gpt2 llama ...] [--ranks 2]
 

@@ -54,7 +54,7 @@ def conversation(draw):
 
 
 def attempt(render, *arguments, **options):
-    """What is rendered, or None if the template fails."""
+    """The rendered text, or None if the template fails."""
     try:
         return render(*arguments, **options)
     except Exception:  # jinja2's, or InputError

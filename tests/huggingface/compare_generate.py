@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kzero generate beside transformers' generate: the same greedy tokens.
+"""kzero generate compared with transformers' generate: the same greedy tokens.
 
     VENV/bin/python compare_generate.py --kzero build/release/kzero [--families gpt2 llama ...] [--ranks 2]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kzero evaluate beside transformers: the same perplexity, and every choice the same.
+"""kzero evaluate compared with transformers: the same perplexity, and every choice the same.
 
     VENV/bin/python evaluate.py --kzero build/release/kzero [--families gpt2 llama] [--ranks 2]
 
@@ -85,7 +85,7 @@ def write_choices(path, examples):
 
 
 def made_choices(count, generator):
-    """The right ending goes on in the chain; the others are of other lengths and begin elsewhere."""
+    """The right ending continues the chain. The others have other lengths and begin elsewhere."""
     examples = []
     for _ in range(count):
         context = chain(generator.randint(3, 20), generator)

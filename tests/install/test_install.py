@@ -42,7 +42,7 @@ class Install(unittest.TestCase):
             wanted = files_of(ROOT / name) - {Path("quickstart.sh")}  # which builds first
             self.assertTrue(wanted)
             self.assertEqual(files_of(self.share / name), wanted)
-        self.assertFalse(list(self.prefix.rglob("*.a")), "the program's own libraries are no interface")
+        self.assertFalse(list(self.prefix.rglob("*.a")), "the program's own libraries are not an interface")
 
     def test_libraries_are_found_without_a_library_path_and_outside_the_build(self):
         libraries = self.run_here("ldd", self.prefix / "bin/kzero")

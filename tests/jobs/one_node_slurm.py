@@ -1,6 +1,6 @@
 """A Slurm of one node that a test starts for itself and stops: own folder, ports, keys and daemons, no privileges kept.
 
-It needs the packages slurm-wlm and munge, which `bash cmake/debian.sh tests` installs, and may run beside another Slurm.
+It needs the packages slurm-wlm and munge, which `bash cmake/debian.sh tests` installs, and may run at the same time as another Slurm.
 """
 
 import os
@@ -63,7 +63,7 @@ def wait_for(what, condition):
 
 
 def cgroup_conf(path):
-    """What cgroup.conf has to say. Nothing in these clusters uses control groups, but slurmd wants them since version 24.05
+    """The contents of cgroup.conf. Nothing in these clusters uses control groups, but slurmd wants them since version 24.05
     unless it is told, and does not start where none are mounted. Older versions do not know the word."""
     version = subprocess.run([shutil.which("slurmd", path=path), "-V"], capture_output=True, text=True, check=True).stdout
     year, month = re.search(r"(\d+)\.(\d+)", version).groups()

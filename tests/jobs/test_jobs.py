@@ -117,7 +117,7 @@ class Resubmission(JobTest):
             try:
                 job = self.stop_twice()
                 break
-            except EndedTooSoon:  # the times were taken on a machine that was busy and is no longer
+            except EndedTooSoon:  # the times were measured while the machine was busy, and it no longer is
                 if attempt == 2:
                     raise
                 for path in (*self.folder.glob("whole*"), *self.folder.glob("parts*"), *self.folder.glob("kzero-*")):
@@ -139,7 +139,7 @@ class Resubmission(JobTest):
 
 
 class Stops(JobTest):
-    """What ends a job, and whether it is submitted again."""
+    """Ends of a job, and whether it is submitted again."""
 
     LONG = "train.steps=100000000"
 

@@ -66,7 +66,7 @@ class Silence(NodeLossTest):
 
 class SubmittedAgain(NodeLossTest):
     def finish(self, job, grids):
-        """What the script has asked for, once more: a Slurm without an accounting database may be too slow for it."""
+        """Repeats the script's request: a Slurm without an accounting database may be too slow for it."""
         time.sleep(6)
         self.slurm("scontrol", "update", f"JobId={job}", "NumTasks=2", "StartTime=now+3", check=False)
         self.wait_end(job, "COMPLETED")
@@ -139,7 +139,7 @@ class SubmittedAgain(NodeLossTest):
 
 
 class Requeue(unittest.TestCase):
-    """What Slurm is asked for, whether it heeds it or not."""
+    """Requests to Slurm, whether it heeds them or not."""
 
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))

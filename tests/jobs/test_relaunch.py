@@ -206,7 +206,7 @@ class LaunchedAgain(HostsTest):
 
 class NotLaunchedAgain(HostsTest):
     def expect_none(self, code, *said):
-        """That there was one launch; the launcher's code for a killed rank varies."""
+        """Expects one launch. The launcher's code for a killed rank varies."""
         self.assertNotEqual(code, 0)
         self.assertEqual(self.launches(), [], self.shown)
         self.assertIn(f"exit code {code}\n", self.shown)

@@ -48,7 +48,7 @@ def run(*command, text=None):
 
 
 def identifiers(mangled):
-    """The identifiers of a mangled name, of which each stands behind its length; back references and literals are left out."""
+    """The identifiers of a mangled name. Each follows its length. Back references and literals are left out."""
     token, position, found = re.compile(r"[ST][0-9A-Z]*_|L[a-z]n?\d+E|(\d+)|."), 0, []
     while match := token.match(mangled, position):
         position = match.end() + int(match[1] or 0)

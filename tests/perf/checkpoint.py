@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bandwidth of checkpoints beside the disk's own and torch.distributed.checkpoint's, in turns, on the same state.
+"""Bandwidth of checkpoints, of the disk itself and of torch.distributed.checkpoint, in turns, on the same state.
 
     python3 tests/perf/checkpoint.py [--kzero build/release/kzero] [--folder .] [--ranks 2] [--rounds 3]
         [--layers 6] [--torch PYTHON_WITH_TORCH]

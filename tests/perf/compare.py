@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kzero's training speed beside other trainers', in one sitting on one machine.
+"""kzero's training speed compared with other trainers', in one sitting on one machine.
 
     VENV/bin/python compare.py --kzero build/release/kzero --peers DIR [--configs tiny small30m gpt2-124m]
                [--precisions fp32 bf16] [--rivals torch+compile ddp deepspeed0] [--rounds 3] [--limits FILE]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kzero's training speed on a Llama beside transformers' own class, in one sitting on one machine.
+"""kzero's training speed on a Llama compared with transformers' own class, in one sitting on one machine.
 
     VENV/bin/python compare_llama.py --kzero build/release/kzero [--deck input/llama/30m.toml] [--precisions fp32 bf16]
                [--rounds 2] [--steps 8]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The time of a step that `kzero plan` estimates, beside the measured one.
+"""The time of a step that `kzero plan` estimates, compared with the measured one.
 
     python3 estimate.py --kzero build/release/kzero [--configs tiny small30m gpt2-124m] [--precisions fp32 bf16]
 

@@ -1,5 +1,5 @@
-// The kernels beside the matrix products, one by one: attention's rate by the operations that its
-// mask leaves, the others' bytes a second beside a copy's. The fastest of several counts.
+// All kernels except matrix products, one by one: attention's rate by the operations that its mask
+// leaves, the others' bytes a second compared with a copy's. The fastest of several counts.
 //
 //   kernel_benchmark [repeats]              OMP_NUM_THREADS is 1 unless set
 //   kernel_benchmark [repeats] documents    attention alone, by the length of packed documents

@@ -1,4 +1,4 @@
-// Muon's update of a deck's model: its passes, its exchange with Newton-Schulz, and beside them the
+// Muon's update of a deck's model: its passes, its exchange with Newton-Schulz, and the
 // products of Newton-Schulz alone, all on each rank. The fastest of each counts. A rank with one
 // thread is timed by what it had of a core, so that other work on the machine does not show;
 // waiting for other ranks shows as far as it polls.
@@ -58,7 +58,7 @@ double seconds_of(const grid::Group& world, const F& f) {
   return best;
 }
 
-/// What an update works on.
+/// The memory of an update.
 template <class T>
 struct Memory {
   Memory(memory::Arenas& arenas, const engine::Blueprint& b, Index rank, comm::Overlap overlap)

@@ -1,5 +1,5 @@
-// The time of an update by each kind of optimizer beside AdamW's: the blocks of gpt2-124m (85
-// million parameters) on one rank, all passes, without messages. The fastest of several counts.
+// The time of an update by each kind of optimizer compared with AdamW's: the blocks of gpt2-124m
+// (85 million parameters) on one rank, all passes, without messages. The fastest of several counts.
 //
 //   optimizer_benchmark [repeats]      OMP_NUM_THREADS is 1 unless set
 #include <fmt/format.h>

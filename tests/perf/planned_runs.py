@@ -13,7 +13,7 @@ def settings(overrides):
 
 
 def plans(kzero, runs, rates_of):
-    """What kzero plan says of each run's settings(), with the rates file of rates_of(run)."""
+    """The plan of each run's settings(), with the rates file of rates_of(run)."""
 
     def one(run):
         command = [str(kzero), "plan", *run.settings(), "--threads", "1", "--rates", str(rates_of(run)), "--json"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where a training step of kzero spends its time, kernel by kernel, beside what the machine allows.
+"""Where a training step of kzero spends its time, kernel by kernel, compared with what the machine allows.
 
     python3 profile.py --build BUILD [--configs tiny small30m gpt2-124m] [--precisions fp32 bf16] [--ranks 1] [KEY=VALUE...]
 
@@ -52,7 +52,7 @@ def profile(arguments, config, precision, folder):
 
 
 def row_bytes(model, tokens, element):
-    """What a call of each kernel over rows has to read and write, by a part of its label."""
+    """The bytes that a call of each kernel over rows has to read and write, by a part of its label."""
     d = model["hidden"]
     f, v = model.get("feed_forward", 4 * d), model["vocab"]
     sums = (3 * d + d + f + d) / 4  # of the four biases of a block, on average
@@ -72,7 +72,7 @@ def attention_operations(model, tokens):
 
 
 def rate(label, entry, limits, config, precision):
-    """What a kernel achieved, and of what."""
+    """The rate that a kernel achieved, and its limit."""
     model = tomllib.loads((ROOT / f"input/{config}.toml").read_text())["model"]
     tokens = PER_RANK[config] * model["sequence"]
     gemm = re.match(r"kzero::tensor::multiply_matrices \w+ (\d+) (\d+) (\d+)", label)

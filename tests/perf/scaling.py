@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The runs of figures 2, 3 and 4 of arXiv 1910.02054 as `kzero plan` predicts them, beside what the paper printed.
+"""The runs of figures 2, 3 and 4 of arXiv 1910.02054 as `kzero plan` predicts them, compared with what the paper printed.
 
     python3 tests/perf/scaling.py [--kzero build/release/kzero] [--rates input/rates/dgx2_v100.toml] [-o docs/scaling.png]
     python3 tests/perf/scaling.py --fit [--leave-out 3]
@@ -200,7 +200,7 @@ def draw(predicted, output):
 
 
 def rates_text(values):
-    """A rates file of these values, beside what the paper and the hardware say."""
+    """A rates file of these values, and of those that the paper and the hardware give."""
     shares = "\n".join(f"{width} = {share:.4f}" for width, share in values["attained"].items())
     megabytes = {name: f'"{round(values[name])}MB"' for name in ("within", "rank", "node")}
     return (

@@ -112,7 +112,7 @@ def run(arguments, model, one, folder):
 
 
 def compared(first, other):
-    """What the rounds, in which both ran in turns, say of another proposal."""
+    """Compares with another proposal by the rounds in which both ran in turns."""
     ratios = [b / a for a, b in zip(first.measured, other.measured)]
     if min(ratios) > 1:
         return "faster"

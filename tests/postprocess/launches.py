@@ -82,7 +82,7 @@ class Launch:
 
 
 def write(path, *launches, broken=()):
-    """The file of these launches; after those whose numbers are in `broken` stands half a line, as a crash leaves it."""
+    """The file of these launches. Those whose numbers are in `broken` end with half a line, as after a crash."""
     with open(path, "w") as file:
         for number, launch in enumerate(launches):
             file.writelines(json.dumps(record) + "\n" for record in launch.records)

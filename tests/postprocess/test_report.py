@@ -55,7 +55,7 @@ def write_run(path, stage=1, precision="fp32", **changes):
 
 
 class Page(HTMLParser):
-    """What a page loads, and what it says."""
+    """The files that a page loads, and its text."""
 
     def __init__(self, text):
         super().__init__()

@@ -54,7 +54,7 @@ void resume(int i) {
   swapcontext(&scheduler.caller_context, &fiber.context);
 }
 
-/// What a fiber does all its life: its part of one run after the other.
+/// The loop of a fiber: its part of one run after the other.
 void live() {
   for (;;) {
     const int own = scheduler.running;

@@ -11,7 +11,7 @@ class Meeting {
   void set_size(int size) { size_ = size; }
 
   /// Waits for the other fibers, which have to come for the same reason: else the program ends with
-  /// a message. What each did before is done for all.
+  /// a message. Work that each did before is done for all.
   void wait(const char* reason);
 
   /// Waits without ordering what the fibers did in memory, as the instructions of a warp do.

@@ -48,7 +48,7 @@ def tests_of(name):
 
 
 def noticed(program, tests, name, number):
-    """What ends a run of tests without the barrier at this place; nothing if the run passes."""
+    """The failure of a run of tests without the barrier at this place; nothing if the run passes."""
     environment = dict(os.environ, KZERO_OMIT=f"{name}:{number}", TSAN_OPTIONS="halt_on_error=1:symbolize=0")
     command = [program, f"--gtest_filter={tests}", "--gtest_fail_fast"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=SECONDS)

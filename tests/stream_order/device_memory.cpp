@@ -91,7 +91,7 @@ void give_back(void* data) {
 
 }  // namespace
 
-// What Kokkos takes host memory with.
+// Kokkos allocates host memory with this operator.
 void* operator new(std::size_t bytes, std::align_val_t, const std::nothrow_t&) noexcept {
   return take(bytes);
 }
@@ -131,7 +131,7 @@ void writes(const void* begin, std::size_t bytes) {
 
 }  // namespace kzero::stream_order
 
-// What g++ puts before every access; these come before the functions of ThreadSanitizer's library.
+// g++ calls these before every access. They come before the functions of ThreadSanitizer's library.
 #define KZERO_ACCESS(NAME, KIND, BYTES)                                                \
   extern "C" void __tsan_##NAME(void* at) {                                            \
     void* const caller = __builtin_return_address(0);                                  \

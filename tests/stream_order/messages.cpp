@@ -1,6 +1,6 @@
-// What MPI reads and writes of the device's and of pinned memory, told to ThreadSanitizer, which
-// does not see into libraries: MPI's own profiling interface, for the calls that move elements.
-// Compiled without ThreadSanitizer's instructions.
+// Reports to ThreadSanitizer what MPI reads and writes of the device's and of pinned memory,
+// because it does not see into libraries: MPI's own profiling interface, for the calls that move
+// elements. Compiled without ThreadSanitizer's instructions.
 #include <mpi.h>
 
 #include <map>

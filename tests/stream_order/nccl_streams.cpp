@@ -23,7 +23,7 @@ int world_rank() {
 
 namespace doubles {
 
-/// What NCCL enqueues runs at once, as the stream.
+/// Runs NCCL's work at once, as the stream.
 void enqueue(cudaStream_t stream, std::function<void()> call) {
   stream_order::enqueue(stream, call);
 }

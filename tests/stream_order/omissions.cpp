@@ -12,7 +12,7 @@
 
 #include "stream_order/hidden_lock.hpp"
 
-extern "C" const char __ehdr_start;  // where the program lies, from the linker
+extern "C" const char __ehdr_start;  // where the program is, from the linker
 
 namespace kzero::stream_order {
 

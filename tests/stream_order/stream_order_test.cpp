@@ -1,4 +1,4 @@
-// That what is not ordered is reported, and what is ordered is not.
+// Accesses that are not ordered are reported, and ordered ones are not.
 #include <gtest/gtest.h>
 
 #include "runtime/event.hpp"

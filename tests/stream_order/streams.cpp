@@ -73,8 +73,8 @@ Stream& stream_at(std::uint32_t number) {
   return s.all[number];
 }
 
-// What this thread of the host was before it went on as a stream, with the calls that led there,
-// which ThreadSanitizer shows for accesses.
+// This thread of the host before it continued as a stream, with the calls that led there, which
+// ThreadSanitizer shows for accesses.
 thread_local void* host = nullptr;
 thread_local int frames = 0;
 thread_local const char* running = "the host";
@@ -241,8 +241,8 @@ std::string device_name() { return "device " + std::to_string(::getpid()); }
 
 }  // namespace kzero::runtime
 
-/// What libraries access is told by messages.cpp, and nothing of it lies in memory that counts
-/// otherwise. Reports do not change the exit code: a test counts them.
+/// Accesses of libraries are ignored, because messages.cpp reports those that count. Reports do not
+/// change the exit code: a test counts them.
 extern "C" const char* __tsan_default_options() {
   return "ignore_interceptors_accesses=1:history_size=7:exitcode=0";
 }

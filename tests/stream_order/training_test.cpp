@@ -127,7 +127,7 @@ void read_here(const std::vector<checkpoint::StateShard>& shards) {
   EXPECT_NE(sum, 0);
 }
 
-// From the state to the files and back while training goes on.
+// From the state to the files and back while training continues.
 TEST(StreamOrderOfCheckpoints, IsWhatATrainingNeeds) {
   const grid::Group world = grid::world_group();
   for (const Index stage : {0, 3}) {

@@ -102,7 +102,7 @@ def random_text(r):
 
 
 def printed(program, tokenizer, mode, texts):
-    """What the program prints, a list of numbers for each text."""
+    """The program's output: a list of numbers for each text."""
     with tempfile.TemporaryFile("w+") as lines:
         lines.writelines(json.dumps(text) + "\n" for text in texts)
         lines.seek(0)

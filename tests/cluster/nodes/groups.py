@@ -85,7 +85,7 @@ class Groups:
         self.parents = {controller: Path(folder) for controller, (_, folder) in parents.items()}
 
     def create(self, nodes):
-        """Makes the cluster's groups and one for each node. What cannot be made is left out."""
+        """Makes the cluster's groups and one for each node. Groups that cannot be made are left out."""
         for controller, parent in self.parents.items():
             group = parent / self.name
             try:

@@ -29,7 +29,7 @@ def mount(source, target, kind=None, flags=0, options=None):
 
 
 def replace_folders(kept):
-    """Puts empty folders in place of PRIVATE ones. What is kept of them is seen through descriptors opened before."""
+    """Puts empty folders in place of PRIVATE ones. Files that are kept of them are seen through descriptors opened before."""
     opened = {path: os.open(path, os.O_PATH) for path in kept if any(path.is_relative_to(p) for p in PRIVATE)}
     for path, mode in PRIVATE.items():
         mount("tmpfs", path, "tmpfs", options=f"mode={mode}")

@@ -22,7 +22,7 @@ LOSS_TABLE = """table ip loss {{
 
 @dataclass(frozen=True)
 class Traffic:
-    """What went over a node's interface since its boot."""
+    """The traffic of a node's interface since its boot."""
 
     sent_bytes: int
     received_bytes: int

@@ -66,7 +66,7 @@ struct Tensor_attributes {
   Tensor_attributes& set_output(bool value) { return is_output = value, *this; }
 };
 
-/// What both attributes have in common here.
+/// The common part of both attributes.
 template <class Derived>
 struct Attention_attributes {
   bool is_causal = false, has_stats = false, is_deterministic = false;

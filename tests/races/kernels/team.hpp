@@ -3,7 +3,7 @@
 // them wait (Kokkos 4.7, Kokkos_Cuda_Team.hpp): all of a team at team_barrier and in reductions
 // over the team, a thread's lanes at the end of ThreadVectorRange loops, in reductions over lanes
 // and after single. Which of a loop's indices a thread takes changes from loop to loop, as Kokkos
-// does not say which; a reduction joins the parts of a loop in one order all the same, as it does
+// does not say which; a reduction still joins the parts of a loop in one order, as it does
 // on a device. Two teams run at once and do not wait for each other.
 #pragma once
 
@@ -59,7 +59,7 @@ constexpr int vector_length(int on_device) {
 /// the lanes of one thread.
 enum class Members { threads, all, lanes };
 
-/// What the members of a team share, and those of the teams that follow in their place.
+/// State that the members of a team share, and those of the teams that follow in their place.
 struct TeamState {
   races::Meeting team;
   std::vector<races::Meeting> threads;  // of each thread's lanes

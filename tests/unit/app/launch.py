@@ -61,7 +61,7 @@ def records(path, event):
 
 
 def steps_of(path):
-    """What a restart has to repeat to the last bit."""
+    """Results that a restart has to repeat to the last bit."""
     keys = ("step", "loss", "grad_norm", "lr", "loss_scale", "skipped", "tokens")
     return [tuple(r[k] for k in keys) for r in records(path, "step")]
 

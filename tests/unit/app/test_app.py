@@ -71,7 +71,7 @@ class Commands(LaunchTest):
 
 
 def on_device(planned):
-    """Bytes of a plan, on devices without what lies on the host."""
+    """Bytes of a plan, on devices without what is on the host."""
     return planned["total_bytes"] - planned["memory"].get("offloaded", 0)
 
 

@@ -215,7 +215,7 @@ class HugePlans(LaunchTest):
 
 class Completion(LaunchTest):
     def complete(self, *words):
-        """What bash offers for the last word; it cuts words at '=' itself."""
+        """The words that bash offers for the last word. It cuts words at '=' itself."""
         script = (
             'source <("$KZERO" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _kzero; '
             'printf "%s\\n" "${COMPREPLY[@]}"'

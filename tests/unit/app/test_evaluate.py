@@ -365,7 +365,7 @@ def tokenizer(*more):
 
 
 class Tokenizers(Trained):
-    """Tokens that are not bytes, with a tokenizer.json beside the data."""
+    """Tokens that are not bytes, with a tokenizer.json next to the data."""
 
     def setUp(self):
         LaunchTest.setUp(self)

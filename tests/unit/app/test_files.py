@@ -163,7 +163,7 @@ class Before(FilesTest):
 
 
 class Notes(FilesTest):
-    """What the header says of the data."""
+    """The header's text about the data."""
 
     def test_the_start_sums_the_data_up(self):
         shown = self.expect(
@@ -261,7 +261,7 @@ class Meanwhile(FilesTest):
     """Data that changes under a run."""
 
     def end_of_run(self, ranks, change):
-        """What a run says that ends with exit code 4 once its data was changed.
+        """The message of a run that ends with exit code 4 once its data was changed.
 
         MPICH's mpiexec has been seen to end with 1 although one rank had aborted the launch with 4, about once in a thousand
         launches: the program's part is then asked for again.

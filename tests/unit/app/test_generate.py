@@ -39,7 +39,7 @@ class GenerateTest(LaunchTest):
         )
 
     def lines(self, *arguments, **options):
-        """What --json prints."""
+        """The output of --json."""
         result = self.expect(self.generate("--json", *arguments, **options), 0)
         return [json.loads(line) for line in result.stdout.splitlines()]
 

@@ -1,4 +1,4 @@
-"""What is made from the tree of commands and options: the manual page, and completion for bash, zsh and fish."""
+"""The manual page, and completion for bash, zsh and fish, which are made from the tree of commands and options."""
 
 import contextlib
 import os
@@ -106,7 +106,7 @@ class Manual(LaunchTest):
 
 
 class Shell(LaunchTest):
-    """What every shell has to offer; subclasses say how it is asked."""
+    """Completions that every shell has to offer. Subclasses define how a shell is asked."""
 
     def setUp(self):
         super().setUp()
@@ -244,7 +244,7 @@ class Zsh(Shell):
         os.write(self.terminal, text.encode())
 
     def result(self, word):
-        """What is shown up to a line that is asked for here."""
+        """The output up to a line that is asked for here."""
         self.say(f"print -r -- E''ND{word}\n")
         shown, end = "", time.monotonic() + PATIENCE
         while f"END{word}" not in shown:

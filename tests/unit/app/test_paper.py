@@ -123,7 +123,7 @@ class Paper(unittest.TestCase):
 
 
 class Scaling(unittest.TestCase):
-    """What docs/planning.md claims of `kzero plan --rates` against the paper's figures."""
+    """Claims of docs/planning.md about `kzero plan --rates` against the paper's figures."""
 
     @classmethod
     def setUpClass(cls):

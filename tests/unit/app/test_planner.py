@@ -39,7 +39,7 @@ bandwidth = "1MB"
 
 
 class Published(unittest.TestCase):
-    """What docs/planning.md claims of runs that others published."""
+    """Claims of docs/planning.md about runs that others published."""
 
     @classmethod
     def setUpClass(cls):

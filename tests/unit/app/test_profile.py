@@ -36,7 +36,7 @@ class Profile(LaunchTest):
                 around.append(end)
 
     def check_messages(self, spans, steps):
-        """What rank 0's messages sent is what its traffic report counts."""
+        """The bytes of rank 0's messages are those that its traffic report counts."""
         sent = collections.Counter()
         for e in spans:
             if e["cat"] == "message" and e["pid"] == 0:

@@ -36,7 +36,7 @@ class RestartTest(LaunchTest):
 
 
 class Refusals(RestartTest):
-    """What a restart may not change, and folders that are none of its own; each with the way out."""
+    """Changes that a restart refuses, and folders of other runs; each message names the way out."""
 
     def test_another_function_of_the_same_weights(self):
         self.expect(self.train(), 0)
@@ -315,7 +315,7 @@ class Divergence(RestartTest):
 
 
 class SpecialFiles(RestartTest):
-    """What is no regular file is refused, where it used to wait for ever."""
+    """Files that are not regular are refused. The start used to wait for ever."""
 
     def test_pipes_for_shard_and_manifest(self):
         for name in ("shard_00000.h5", "manifest.h5"):

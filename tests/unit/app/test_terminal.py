@@ -1,4 +1,4 @@
-"""What a user sees of a run on a terminal, in files and in pipes, and which metrics files it takes. Arguments: names of test classes."""
+"""A run's output on a terminal, in files and in pipes, and which metrics files it accepts. Arguments: names of test classes."""
 
 import fcntl
 import os
@@ -53,7 +53,7 @@ class Window:
         return self.process.wait(PATIENCE)
 
     def live_lines(self):
-        """What was drawn where the cursor stays on the line, in order; a line that is still on its way is left out."""
+        """The texts drawn where the cursor stays on the line, in order, without a line that is still on its way."""
         return [text.decode() for text in re.findall(rb"(?:^|\n|\x1b\[J)([^\r\n\x1b]+)\r(?!\n)", self.text)]
 
 

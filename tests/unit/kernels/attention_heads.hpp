@@ -37,7 +37,7 @@ struct Dot {
   }
 };
 
-/// What the rows of a case see.
+/// The keys that the rows of a case see.
 struct SeenRows {
   DocumentRows documents{};
   double p = 0;  // of dropout

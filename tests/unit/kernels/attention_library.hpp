@@ -49,7 +49,7 @@ struct Library {
   }
 };
 
-/// What forward and backward write.
+/// The results of forward and backward.
 template <class T>
 struct AttentionResults {
   std::vector<T> out, gradients;

@@ -1,5 +1,5 @@
-// What cuDNN's plans for backward request, for problems of many kinds. Tests of every build compare
-// kzero's formula with it. tests/cudnn compares it with the library.
+// Bytes that cuDNN's plans for backward request, for problems of many kinds. Tests of every build
+// compare kzero's formula with them. tests/cudnn compares them with the library.
 #pragma once
 
 #include "kernels/attention/problem.hpp"

@@ -17,7 +17,7 @@ namespace kzero::tests {
 using Weights = std::map<std::string, std::vector<double>>;
 using Rows = std::vector<std::vector<double>>;
 
-/// What training adds to a model. Nothing without a sample, whose number the masks of dropout have.
+/// Training's additions to a model. None without a sample, whose number the masks of dropout have.
 struct PlainTraining {
   std::optional<Index> sample{};
   double z_loss = 0;

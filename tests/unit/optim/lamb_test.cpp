@@ -222,7 +222,7 @@ TEST(LambSums, CountOnTheOwnerOfWhatSeveralTensorRanksHold) {
   add_up(unit, sums, 1);  // the parameters are replicated: rank 0 counts them
   EXPECT_EQ(sums.host(), std::vector<std::uint64_t>(words_of_test));
   EXPECT_FALSE(tests::same_bits(unit.first.host(), numbers<float>(unit.count, 2, 0.1)))
-      << "its moments are updated all the same";
+      << "its moments are updated nevertheless";
 }
 
 TEST(LambSums, IsOneLaunchForAllParametersOfAUnit) {

@@ -20,7 +20,7 @@ TEST(GradientScale, UnscalesAlwaysAndClipsAboveTheLimitOnly) {
   EXPECT_EQ(gradient_scale(0.5, 1, 1), 1);
   EXPECT_EQ(gradient_scale(1, 1, 1), 1);
   EXPECT_EQ(gradient_scale(4, 1, 1), 0.25);
-  EXPECT_EQ(gradient_scale(4, 0, 1), 1) << "clip = 0 is no clipping";
+  EXPECT_EQ(gradient_scale(4, 0, 1), 1) << "clip = 0 does not clip";
   EXPECT_EQ(gradient_scale(4, 1, 1024), 0.25 / 1024);
   EXPECT_EQ(gradient_scale(0.5, 1, 1024), 1.0 / 1024);
   EXPECT_EQ(gradient_scale(0, 1, 2), 0.5) << "a zero gradient";
