@@ -3,7 +3,7 @@
     python3 affected.py COMMITS PLACE...
 
 PLACE: a folder or a file. Exit code 0, and a file on standard output, if the last so many commits changed a file in a place or one
-that its sources include, or how sources are compiled. Also if the history is shorter. Otherwise 3.
+that its sources include, or how sources are compiled, apart from comments. Also if the history is shorter. Otherwise 3.
 """
 
 import os

@@ -46,9 +46,9 @@ class Affected(unittest.TestCase):
         self.git("add", ".")
         self.git("commit", "-q", "-m", subject)
 
-    def change(self, name):
+    def change(self, name, line="new"):
         with open(self.root / name, "a") as file:
-            file.write("// new\n")
+            file.write(line + "\n")
         self.commit("Change a file")
 
     def result(self, commits):
@@ -73,6 +73,20 @@ class Affected(unittest.TestCase):
         for name in OTHERS:
             self.change(name)
         self.assertEqual(self.result(3), (3, ""))
+
+    def test_comments_are_not(self):
+        self.change("src/base/types.hpp", "  /// A comment.")
+        self.change("src/kernels/softmax.cpp", "//\n// A comment.")
+        self.change("cmake/Targets.cmake", "# A comment.")
+        self.assertEqual(self.result(3), (3, ""))
+
+    def test_code_in_the_last_line_of_a_comment_is_found(self):
+        self.change("src/base/types.hpp", "// New.\nint fresh;  // New.")
+        self.assertEqual(self.result(1), (0, "src/base/types.hpp"))
+
+    def test_what_clang_tidy_reads_is_found(self):
+        self.change("src/base/types.hpp", "// NOLINTNEXTLINE")
+        self.assertEqual(self.result(1), (0, "src/base/types.hpp"))
 
     def test_only_the_last_commits_count(self):
         self.change("src/base/types.hpp")
