@@ -7,6 +7,8 @@
 VENV has torch and transformers. The rival is LlamaForCausalLM with scaled dot-product attention under torch.compile and
 without, one process with all cores, fused AdamW, its allocator kept from giving memory back; in bf16 under autocast.
 kzero runs two ranks of one thread and one rank of all. Sides take turns; each figure is the best median of its rounds.
+On a processor that is not Intel's, torch's MKL computes in AVX2 unless a library is preloaded whose mkl_serv_intel_cpu_true()
+returns 1, which doubles the rival's fp32.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import tempfile
 import time
 import tomllib
 
+sys.path.append(os.path.dirname(__file__))  # at the end, because -P keeps profile.py from hiding Python's own
 from compare import ROOT, WARM_UP, read_metrics
 
 CORES = os.cpu_count()
