@@ -303,7 +303,9 @@ def main():
         wanted = frozenset().union(*arguments.suffix) if arguments.suffix else usual
         files, skipped = prepare_files.find_files(arguments.files, wanted)
         print(
-            printable(prepare_files.skipped_text(skipped, "skipped ")) + "; --suffix accepts others\n" if skipped else "",
+            printable(prepare_files.skipped_text(skipped, "skipped ")) + "; --suffix chooses other suffixes\n"
+            if skipped
+            else "",
             end="",
             flush=True,
         )

@@ -177,7 +177,7 @@ def json_lines(path, key):
 
 
 def surrogate_problem(text):
-    """The mistake in a text that UTF-8 cannot represent; empty for all others."""
+    """The problem with a text that UTF-8 cannot represent; empty for all other texts."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -102,7 +102,9 @@ def find_files(paths, wanted):
         if path.is_dir():
             inside = sorted(files_of_folder(path, wanted, skipped))
             if not inside:
-                raise InputError(f"{path}: has no file of text{skipped_text(skipped, ': skipped ')}; --suffix accepts others")
+                raise InputError(
+                    f"{path}: has no file of text{skipped_text(skipped, ': skipped ')}; --suffix chooses other suffixes"
+                )
             files += inside
         elif not path.exists():
             raise InputError(f"{path}: there is no such file or folder")

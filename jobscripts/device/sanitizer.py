@@ -11,7 +11,7 @@ from training import overrides_of, settings
 AT_ONCE = 4
 ERRORS = re.compile(r"(?:ERROR SUMMARY: |RACECHECK SUMMARY: \d+ hazards? displayed \()(\d+) error")
 PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/compute-sanitizer")
-# A sanitized kernel takes tens of times as long. Where a time limit ends it, the text says that nothing was found so far.
+# A sanitized kernel takes tens of times as long. If a time limit ends it, the text says that nothing was found until then.
 ROWS = "Layernorm*:Rmsnorm*:CrossEntropy*:Reduction*:Row*:PairwiseSum*"
 CASES = (
     ("memcheck", "test_tensor", "*"),

@@ -44,7 +44,10 @@ def read_edges(path):
                 name = target.split("/")[0]
                 if name not in edges or edges[name][0] >= level:
                     problems.append(f"{path.name}:{number}: {folder} (level {level}) may not use {target}: not a lower level")
-    problems += [f"{path.name}: {WITHOUT_KOKKOS} there is no folder {name}" for name in sorted(without_kokkos - edges.keys())]
+    problems += [
+        f"{path.name}: the line \"{WITHOUT_KOKKOS}\" names {name}, which is not a folder"
+        for name in sorted(without_kokkos - edges.keys())
+    ]
     return edges, without_kokkos, problems
 
 

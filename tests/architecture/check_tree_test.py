@@ -91,7 +91,10 @@ class CheckTree(unittest.TestCase):
         kokkos = {"base/view.hpp": "#include <Kokkos_Core.hpp>\n", "grid/more.hpp": '#include "base/view.hpp"\n'}
         self.assertEqual(self.breaches(kokkos), [])
         self.expect("grid/more.hpp:1: reaches Kokkos_Core.hpp", kokkos, "without Kokkos: deck grid\n" + EDGES)
-        self.expect("edges.txt: without Kokkos: there is no folder gird", edges="without Kokkos: deck gird\n" + EDGES)
+        self.expect(
+            'edges.txt: the line "without Kokkos:" names gird, which is not a folder',
+            edges="without Kokkos: deck gird\n" + EDGES,
+        )
 
     def test_an_include_that_does_not_exist(self):
         self.expect("there is no group.hpp", {"grid/more.hpp": '#include "group.hpp"\n'})

@@ -82,7 +82,7 @@ def precompile(headers, shared, folder):
 def main(folder, commits=None):
     with open(os.path.join(folder, "compile_commands.json")) as file:
         commands = needed(json.load(file))
-    # All files get the options of the source with most libraries, because a precompiled header serves only files with the same.
+    # A precompiled header serves only files that have its options, so all files get those of the source with most libraries.
     shared = max((options(c) for c in commands if c["file"].endswith(".cpp")), key=len)
     change = changed(commits) if commits else None
     if change:

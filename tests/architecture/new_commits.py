@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-# Comments of C++ and CMake. Those that begin as NOLINT does count as code.
+# Comments of C++ and CMake. A comment that begins with N counts as code, because clang-tidy reads NOLINT.
 NO_CODE = "^ *(//+|//+ [^N].*|# [^N].*)$"
 
 
@@ -15,7 +15,7 @@ def git(*words):
 def changed(commits, folder="src"):
     """(changed files of a folder, those whose includes changed) of the last commits. None if the history has fewer commits.
 
-    A file counts only if other lines than comments changed.
+    A file whose comments alone changed does not count.
     """
     base = f"HEAD~{commits}"
     if git("rev-parse", "--verify", "--quiet", base).returncode:

@@ -1,5 +1,4 @@
-// Functions by which tests query the stand-in for CUDA's runtime, and by which the stand-ins for
-// other libraries enqueue.
+// The stand-in for CUDA's runtime, as tests see it. Stand-ins for other libraries enqueue with it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -69,8 +68,8 @@ void violate(const std::string& what);
 /// Returns and forgets the violations so far.
 std::vector<std::string> take_violations();
 
-/// Called by the stand-in for NCCL: between the begin and the end of a group nothing may rely on
-/// the stream.
+/// Sets the number of NCCL's groups that have begun and not ended. While there are any, nothing may
+/// rely on the stream.
 void set_open_groups(int count);
 
 }  // namespace kzero::doubles

@@ -1,4 +1,4 @@
-// Functions by which tests query the stand-in for cuDNN's attention on host memory.
+// The stand-in for cuDNN's attention on host memory, as tests see it.
 #pragma once
 
 #include <cudnn_frontend.h>

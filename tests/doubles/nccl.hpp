@@ -1,4 +1,4 @@
-// Functions by which tests query the stand-in for NCCL.
+// The stand-in for NCCL, as tests see it.
 #pragma once
 
 namespace kzero::doubles {

@@ -1,5 +1,5 @@
-// State that the ranks of a communicator of the stand-in for NCCL share: a block of memory, so that
-// a thread may look without a call of MPI and a rank that is gone is noticed instead of waited for.
+// Memory that a communicator's ranks share in the stand-in for NCCL. A thread reads it without a
+// call of MPI. It therefore notices a lost rank and does not wait for it.
 #pragma once
 
 #include <array>

@@ -184,7 +184,7 @@ TEST_F(NcclStreams, OperationsOfSeveralCommunicatorsHaveOneOrder) {
   }
 }
 
-// Counts waits of the stream that computes. The transfers themselves take no time here.
+// Measures how long the stream that computes waits. The transfers themselves take no time here.
 TEST_F(NcclStreams, MeasuresWhatHoldsUpTheDefaultStreamInSteps) {
   if (ranks == 1) GTEST_SKIP() << "nothing to wait for";
   NcclCommunicator comm(group, traffic);

@@ -108,7 +108,7 @@ class StopTest(LaunchTest):
         subprocess.run(["rm", "-rf", self.saved, self.folder / "metrics.jsonl"], check=True)
 
     def problem_of(self, launch, code_counts=True):
-        """The mistake of a stop, or an empty text."""
+        """The problem with a stop, or an empty text."""
         code = self.finish(launch)
         if code_counts and code != 75:
             return f"exit code {code}: {launch.errors[:300]}"

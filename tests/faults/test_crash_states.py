@@ -111,7 +111,7 @@ class CrashStates(LaunchTest):
         return [(0, "launch", [], inodes), *read_log(log)]
 
     def violation(self, tree, least, complete):
-        """The mistake of a restart from this state, if it makes one."""
+        """The problem with a restart from this state, or None."""
         answer = self.restarts.ask(tree)
         if answer is None:
             return None

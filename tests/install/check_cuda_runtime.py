@@ -17,7 +17,7 @@ def needed(dynamic):
 
 
 def problem_of(dynamic, symbols):
-    """The mistake in a file, by the output of `readelf --dynamic` and of `readelf --wide --symbols`; empty if nothing is."""
+    """The problem with a file, by the output of `readelf --dynamic` and of `readelf --wide --symbols`; empty if nothing is."""
     if not any(name.startswith("libcudart.so.") for name in needed(dynamic)):
         return "does not link libcudart.so"
     # Number, value, size, type, binding, visibility, section (UND: of another file), name

@@ -1,7 +1,7 @@
-// Muon's update of a deck's model: its passes, its exchange with Newton-Schulz, and the
-// products of Newton-Schulz alone, all on each rank. The fastest of each counts. A rank with one
-// thread is timed by what it had of a core, so that other work on the machine does not show;
-// waiting for other ranks shows as far as it polls.
+// Muon's update of a deck's model: its passes, its exchange with Newton-Schulz, and the products
+// of Newton-Schulz alone, all on each rank. The fastest of each counts. A rank with one thread is
+// timed by what it had of a core, so that other work on the machine does not show; waiting for
+// other ranks shows as far as it polls.
 //
 //   [mpiexec -n RANKS] muon_benchmark DECK [key=value ...]      OMP_NUM_THREADS is 1 unless set
 #include <fmt/format.h>

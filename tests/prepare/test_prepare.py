@@ -235,7 +235,7 @@ class Folders(Prepared):
         said = self.prepared(texts=programs)
         self.assertIn(
             "skipped 2 .png, 1 .json, 1 .parquet.gz, 1 .tar.gz, 1 FIFO, 1 broken link, 1 hidden, 1 hidden folder, 2 of 2 other kinds; "
-            "--suffix accepts others\n",
+            "--suffix chooses other suffixes\n",
             said,
         )
 
@@ -379,7 +379,9 @@ class Refusals(Prepared):
         self.refused(b"", "bad.txt: there is no text", name="bad.txt")
         self.assertIn("absent: there is no such file", run(self.folder / "absent", "-o", self.out, code=4))
         (self.folder / "empty").mkdir()
-        self.assertIn("empty: has no file of text; --suffix accepts others", run(self.folder / "empty", "-o", self.out, code=4))
+        self.assertIn(
+            "empty: has no file of text; --suffix chooses other suffixes", run(self.folder / "empty", "-o", self.out, code=4)
+        )
 
     def test_tokenizers(self):
         self.refused(b"text", "--vocab 256", name="a.txt", options=("--vocab", 256))

@@ -1,6 +1,6 @@
 // Streams as ThreadSanitizer's fibers: what runs on a stream is another thread to it, though the
-// host's threads run all of it at once. Only what orders streams on a device orders the
-// fibers: launches, events, fences.
+// host's threads run all of it at once. Only what orders streams on a device orders the fibers:
+// launches, events, fences.
 #pragma once
 
 #include <cstddef>
