@@ -83,7 +83,8 @@ pip_install() {  # CHECK ARGUMENTS...
 }
 
 # Modules that input/prepare.py and the tests of the tokenizer use
-attempt pip_install 'import jinja2, tokenizers, zstandard; assert tokenizers.__version__ == "0.23.3"' \
+attempt pip_install 'import jinja2, tokenizers, zstandard
+assert jinja2.__version__ == "3.1.6" and tokenizers.__version__ == "0.23.3"' \
   jinja2==3.1.6 markupsafe==3.0.3 tokenizers==0.23.3 zstandard==0.25.0
 
 # Format and lint of the Python files: ruff.toml

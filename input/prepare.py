@@ -295,6 +295,7 @@ def prepare_chat_files(arguments, files, output):
 
 
 def main():
+    sys.stdout.reconfigure(errors="backslashreplace")  # names and templates may have characters that the terminal lacks
     arguments = parse_arguments()
     tokenizers_python.find(*(["jinja2"] if arguments.chat else []))
     output = None
@@ -318,6 +319,9 @@ def main():
         return 4
     except OSError as error:
         print(f"prepare.py: {printable(str(error.filename or arguments.output))}: {error.strerror or error}", file=sys.stderr)
+        return 4
+    except MemoryError:
+        print("prepare.py: there is not enough memory; nothing is written", file=sys.stderr)
         return 4
     except KeyboardInterrupt:
         print("prepare.py: interrupted, nothing is written", file=sys.stderr)

@@ -1,9 +1,8 @@
 """Reads chat JSON lines for prepare.py: {"messages": [{"role": .., "content": ..}, ...]}, or a prompt and its completion."""
 
 import dataclasses
-import json
 
-from prepare_documents import InputError, surrogate_problem
+from prepare_documents import InputError, shown, surrogate_problem
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 KEYS = ("role", "content", "name", "reasoning_content", "tool_calls", "tool_call_id")
@@ -31,13 +30,6 @@ class Example:
 def needs_template(value):
     """Whether the object of a line is a chat that a template renders."""
     return "messages" in value or isinstance(value.get("prompt"), list)
-
-
-def shown(value):
-    try:
-        return json.dumps(value)[:60]
-    except RecursionError:
-        return "nested too deep"
 
 
 def check_texts(value, special):

@@ -101,7 +101,7 @@ def reading(path):
     """Raises InputError, with the path, for the errors of reading and unpacking a file."""
     try:
         yield
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, UnicodeError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     except Exception as error:  # zstandard's and pyarrow's errors have no other common base, and the modules may be missing
         if isinstance(error, InputError) or type(error).__module__.split(".")[0] not in ("zstandard", "pyarrow"):
@@ -127,6 +127,8 @@ def decoded(path, encoding):
             except UnicodeError as error:
                 raise EncodingError(f"{path}: is not {encoding.upper()}: {error}") from error
             offset += len(block)
+            if encoding != "utf-8" and (problem := surrogate_problem(text)):  # UTF-7 and escapes can spell one
+                raise EncodingError(f"{path}: {problem}")
             if not block:
                 if text:
                     yield text
@@ -165,15 +167,19 @@ def json_lines(path, key):
     for number, value in numbered_objects(path):
         text = value.get(key)
         if not isinstance(text, str):
-            found = (
-                f"{key} is {json.dumps(text)[:60]}"
-                if key in value
-                else f"has no {key}, only {', '.join(value)[:200] or 'nothing'}"
-            )
+            found = f"{key} is {shown(text)}" if key in value else f"has no {key}, only {', '.join(value)[:200] or 'nothing'}"
             raise InputError(f"{path}:{number}: {found}; its text is needed (--text-key says where it is)")
         if not text.isascii():
             check_unicode(text, f"{path}:{number}")
         yield text
+
+
+def shown(value):
+    """The beginning of a JSON value, for messages."""
+    try:
+        return json.dumps(value)[:60]
+    except RecursionError:
+        return "nested too deep"
 
 
 def surrogate_problem(text):
@@ -207,7 +213,7 @@ def read_object(line):
     except RecursionError as error:
         raise InputError("nests too deep") from error
     if not isinstance(value, dict):
-        raise InputError(f"is not a JSON object but {json.dumps(value)[:60]}")
+        raise InputError(f"is not a JSON object but {shown(value)}")
     return value
 
 

@@ -17,7 +17,7 @@ def allows_cuts(rules):
     """Whether a tokenizer.json's words always end before a line end that follows a letter or digit, as those of GPT-2 and Llama 3."""
     steps = rules.get("pre_tokenizer") or {}
     steps = steps.get("pretokenizers", [steps])
-    last = steps[-1]
+    last = steps[-1] if steps else {}
     splits = [step.get("pattern", {}).get("Regex", "") for step in steps[:-1]]
     known = last.get("use_regex", True) if not splits else len(splits) == 1 and r"|\s*[\r\n]+|\s+(?!\S)|\s+" in splits[0]
     return (
@@ -77,7 +77,11 @@ class Encoder:
         """(whether it is validation, tokens as bytes, bytes of text, characters of text)."""
         texts = [text for text, _, _ in batch]
         tokens = token_array(cls.width)
-        for (_, is_start, _), encoding in zip(batch, cls.tokenizer.encode_batch_fast(texts, add_special_tokens=False)):
+        try:
+            encodings = cls.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        except Exception as error:  # the library raises nothing more exact
+            raise InputError(f"the tokenizer cannot encode the text: {error}") from error
+        for (_, is_start, _), encoding in zip(batch, encodings):
             if is_start:
                 tokens.append(cls.end)
             tokens.extend(encoding.ids)

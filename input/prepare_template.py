@@ -15,7 +15,7 @@ import jinja2
 import jinja2.ext
 import jinja2.nodes
 import jinja2.sandbox
-from prepare_documents import InputError
+from prepare_documents import InputError, surrogate_problem
 from prepare_tokenizer import text_of_token
 
 BEGIN, END = "\ufdd0", "\ufdd1"  # around generation blocks; Unicode keeps these two for the inner use of programs
@@ -39,16 +39,25 @@ def read_text(path):
         raise InputError(f"{path}: is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from error
 
 
+def pairs_of(value):
+    """[(name, template)] of a chat_template in a tokenizer_config.json: a text, or a list of {"name": .., "template": ..}. What is
+    not as it should be is None."""
+    if isinstance(value, str):
+        return [("default", value)]
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, list):
+        return [(one.get("name"), one.get("template")) if isinstance(one, dict) else (None, None) for one in value]
+    return [] if value is None else [(None, None)]
+
+
 def named_templates(folder, configuration):
     """{name: (text, where it is from)} of a model folder. Files take precedence over tokenizer_config.json, as in transformers."""
     where = f"{folder / 'tokenizer_config.json'}: chat_template"
-    value = configuration.get("chat_template")
-    if isinstance(value, list):  # of {"name": .., "template": ..}
-        value = {one.get("name"): one.get("template") for one in value if isinstance(one, dict)}
-    named = {"default": value} if isinstance(value, str) else value or {}
-    if not isinstance(named, dict) or not all(isinstance(text, str) for pair in named.items() for text in pair):
+    pairs = pairs_of(configuration.get("chat_template"))
+    if not all(isinstance(text, str) for pair in pairs for text in pair):
         raise InputError(f"{where} is neither a text nor a list of templates with names")
-    found = {name: (text, where) for name, text in named.items()}
+    found = {name: (text, where) for name, text in pairs}
     files = [("default", folder / "chat_template.jinja")]
     files += [(path.stem, path) for path in sorted(folder.glob("additional_chat_templates/*.jinja"))]
     return {**found, **{name: (read_text(path), str(path)) for name, path in files if path.is_file()}}
@@ -125,12 +134,15 @@ class Template:
     def render(self, messages, tools=None, asks=False):
         """The text of a conversation. With `asks` it ends with the beginning of the assistant's turn."""
         try:
-            return self.compiled.render(
+            rendered = self.compiled.render(
                 **{**self.tokens, "messages": messages, "tools": tools, "documents": None, "add_generation_prompt": asks}
             )
         except Exception as error:  # a template may raise anything
             text = str(error).strip().splitlines() or [type(error).__name__]
             raise InputError(f"the chat template fails: {text[0]}") from error
+        if problem := surrogate_problem(rendered):
+            raise InputError(f"the chat template fails: {problem}")
+        return rendered
 
     def render_marked(self, messages, tools=None):
         """(text, ranges of characters that are in generation blocks) of a conversation."""

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import prepare_rules
-from prepare_documents import InputError
+from prepare_documents import InputError, surrogate_problem
 
 TRAINING = 1 << 30  # most characters for training a tokenizer, taken evenly from all files
 END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>")
@@ -82,7 +82,7 @@ def choose_end_token(tokenizer, kept, wanted):
     """The text of the end token: the given one, that of tokenizer_config.json, or a common one."""
     configured = text_of_token(configuration_of(kept).get("eos_token"))
     for text in [wanted] if wanted else [configured, *END_TOKENS]:
-        if text and tokenizer.token_to_id(text) is not None:
+        if text and not surrogate_problem(text) and tokenizer.token_to_id(text) is not None:
             return text
     raise InputError(
         f"the tokenizer has no token {wanted!r}"
@@ -109,4 +109,4 @@ def configuration(end_token):
 
 
 def highest_id(tokenizer):
-    return max(tokenizer.get_vocab().values())
+    return max(tokenizer.get_vocab().values(), default=0)

@@ -1,19 +1,37 @@
-"""Ensures that the tokenizers library is available: if not, restarts with the Python for which cmake/debian.sh installed it."""
+"""Ensures that the libraries of prepare.py are available: if not, restarts with the Python for which cmake/debian.sh installed them."""
 
-import importlib.util
+import importlib.metadata
 import os
+import re
 import sys
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[1] / ".deps/venv/bin/python3"
 
+# The oldest versions that are used. In older ones of Jinja a template can leave the sandbox, or read the environment.
+OLDEST = {"tokenizers": "", "jinja2": "3.1.6"}
+
+
+def numbers(version):
+    return [int(digits) for digits in re.findall(r"\d+", version)][:3]
+
+
+def problem_with(module):
+    """What is missing; empty if the module is there in a version that is new enough."""
+    try:
+        version = importlib.metadata.version(module)
+    except importlib.metadata.PackageNotFoundError:
+        return f"no {module}"
+    return f"{module} {version}" if numbers(version) < numbers(OLDEST[module]) else ""
+
 
 def find(*others):
-    """`others`: modules that are needed as well."""
-    missing = [name for name in ("tokenizers", *others) if importlib.util.find_spec(name) is None]
-    if not missing:
+    """`others`: modules that are needed in addition to tokenizers."""
+    modules = ("tokenizers", *others)
+    problems = [problem for module in modules if (problem := problem_with(module))]
+    if not problems:
         return
     if TREE.exists() and not os.environ.get("KZERO_TREE_PYTHON"):
         os.execve(TREE, [str(TREE), *sys.argv], {**os.environ, "KZERO_TREE_PYTHON": "1"})
-    names = " and ".join(missing)
-    raise SystemExit(f"{sys.executable} has no {names}: cmake/debian.sh installs it, or: pip install {' '.join(missing)}")
+    needed = " ".join(f"'{name}>={OLDEST[name]}'" if OLDEST[name] else name for name in modules)
+    raise SystemExit(f"{sys.executable} has {' and '.join(problems)}: cmake/debian.sh installs it, or: pip install {needed}")

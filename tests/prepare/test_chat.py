@@ -172,6 +172,8 @@ class Templates(ChatCase):
             ("{{ raise_exception('two\nlines') }}", "the chat template fails: two\n"),
             ("{{ 1 / 0 }}", "the chat template fails: division by zero"),
             ("{{ messages[0].content }}", "leaves out or changes text of message 3"),
+            ("{{ '\\ud800' }}", "the chat template fails: its text has half a surrogate pair, \\ud800"),
+            (templates.GENERATION + "{{ '\\ud800' }}", "the chat template fails: its text has half a surrogate pair, \\ud800"),
         ):
             with self.subTest(template):
                 self.template(template)
@@ -232,11 +234,23 @@ class Templates(ChatCase):
             self.template(template)
             self.assertIn(said, self.run_it(line))
 
+    def test_special_tokens_that_are_not_unicode(self):
+        line = self.lines(chat("hello", "hello"))
+        self.template(templates.INST)
+        self.configure(bos_token="\ud800")
+        self.assertIn("the chat template fails: its text has half a surrogate pair, \\ud800", self.run_it(line, code=4))
+        self.configure(eos_token="\ud800")
+        self.assertIn("the chat template fails: its text has half a surrogate pair", self.run_it(line, code=4))
+        self.configure(eos_token="\ud800", bos_token=None)
+        self.template(templates.CHATML)
+        self.run_it(line)
+
     def test_configurations_that_are_not_understood(self):
         line = self.lines(chat("hello", "hello"))
-        for value in (5, [{"name": "default"}], {"default": None}, [["default", "x"]]):
+        named = lambda name: {"name": name, "template": templates.CHATML}
+        for value in (5, [{"name": "default"}], {"default": None}, [["default", "x"]], [named({}), named("a")], [named(1)]):
             self.configure(chat_template=value)
-            self.assertRegex(self.run_it(line, code=4), "chat_template is neither a text nor|has no chat template")
+            self.assertIn("chat_template is neither a text nor a list of templates with names", self.run_it(line, code=4))
         for text, said in (("{", "is not JSON"), ("[1]", "is not a JSON object")):
             (self.model / "tokenizer_config.json").write_text(text)
             self.assertIn(f"tokenizer_config.json of the tokenizer: {said}", self.run_it(line, code=4))

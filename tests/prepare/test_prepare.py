@@ -341,6 +341,9 @@ class Bad(Prepared):
         (self.source / "good.txt").write_bytes(text.encode("utf-16")[2:-1])
         said = run(self.source, "-o", self.out, "--vocab", 300, "--encoding", "utf-16", "--force", code=4)
         self.assertIn("good.txt: is not UTF-16: ", said)
+        (self.source / "good.txt").write_bytes(b"half a pair: +2AA-")
+        said = run(self.source / "good.txt", "-o", self.out, "--vocab", 300, "--encoding", "utf-7", "--force", code=4)
+        self.assertIn("good.txt: its text has half a surrogate pair, \\ud800", said)
         for wrong in (
             ["--encoding", "no-such"],
             ["--encoding", "base64"],
@@ -415,6 +418,18 @@ class Refusals(Prepared):
             for file in self.out.iterdir():
                 file.unlink()
         run(self.lines(), "-o", self.out, "--training-only", code=2)
+
+    def test_tokenizers_that_fail(self):
+        from tokenizers import Tokenizer, models, pre_tokenizers
+
+        small = Tokenizer(models.WordLevel({END: 0, "a": 1}, unk_token="missing"))
+        small.pre_tokenizer = pre_tokenizers.Sequence([])
+        small.save(str(self.folder / "small.json"))
+        given = (self.lines(texts=["a b"]), "-o", self.out, "--tokenizer", self.folder / "small.json", "--training-only")
+        self.assertIn("the tokenizer cannot encode the text: ", run(*given, code=4))
+        Tokenizer(models.BPE()).save(str(self.folder / "small.json"))
+        self.assertIn("the tokenizer has none of ", run(*given, code=4))
+        self.assertIn("the tokenizer has no token ", run(*given, "--end-token", "\udcff", code=4))
 
     def changed_tokenizer(self, normalizer=None):
         from tokenizers import Tokenizer
@@ -601,6 +616,17 @@ class Choices(Prepared):
 
 
 class WithoutTheLibrary(unittest.TestCase):
+    def test_an_old_jinja_is_refused(self):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        command = [sys.executable, "-B", PREPARE, folder / "a.jsonl", "-o", folder / "out", "--chat"]
+        for version, said in (("3.1.5", "has jinja2 3.1.5: "), ("3.2", "a.jsonl: there is no such file")):
+            (folder / f"{version}/jinja2-{version}.dist-info").mkdir(parents=True)
+            (folder / f"{version}/jinja2-{version}.dist-info/METADATA").write_text(f"Name: jinja2\nVersion: {version}\n")
+            others = {"PYTHONPATH": str(folder / version), "KZERO_TREE_PYTHON": "1"}
+            done = subprocess.run(command, env={**os.environ, **others}, capture_output=True, text=True, check=False)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.returncode, 1 if version == "3.1.5" else 4)
+
     def test_the_python_of_the_tree_takes_over(self):
         tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
         (tree / "input").mkdir()
