@@ -23,14 +23,12 @@ import time
 from pathlib import Path
 
 import prepare_choices
-import prepare_documents
 import prepare_files
 import tokenizers_python
-from prepare_documents import InputError, MissingModule
-from prepare_encoding import BATCH, Encoder, allows_cuts, batches, divided, encoded
+from prepare_documents import InputError
 from prepare_files import printable
-from prepare_report import Problems, Progress
-from prepare_shards import Output, Shards
+from prepare_shards import Output
+from prepare_text import Corpus, parts_summary, write_shards
 from prepare_tokenizer import choose_end_token, configuration, highest_id, take_tokenizer, tokenizer_file, train_tokenizer
 
 
@@ -78,8 +76,9 @@ def parse_arguments():
         type=fraction,
         default=0.01,
         metavar="F",
-        help="fraction of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)",
+        help="fraction of the text that is kept for validation, up to 0.5; documents are drawn by their content (default 0.01)",
     )
+    add("--unique", action="store_true", help="leave out all but the first of equal documents")
     add("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens per file (default 100M)")
     add("--end-token", metavar="TEXT", help="the token before each document (default: the tokenizer's)")
     add(
@@ -118,6 +117,8 @@ def parse_arguments():
         parser.error("--shard-tokens has to be below 2^31: a file's header counts its tokens in 32 bits")
     if arguments.choices and (arguments.skip_bad or arguments.encoding != "utf-8"):
         parser.error("--skip-bad and --encoding are for text, not for --choices")
+    if arguments.choices and arguments.unique:
+        parser.error("--unique is not for --choices")
     check_chat_options(parser, arguments)
     if arguments.training_only and not arguments.tokenizer:
         parser.error("--training-only is for a tokenizer that --tokenizer names")
@@ -159,36 +160,6 @@ def check_chat_options(parser, arguments):
     arguments.date = arguments.date or datetime.date.today()
 
 
-def parts_of(path, arguments, can_cut):
-    return prepare_documents.parts(path, arguments.text_key, can_cut, arguments.encoding)
-
-
-def measure(files, arguments):
-    """(files that can be read, characters, documents, characters before the last document, parts) of all files."""
-    progress = Progress("reading")
-    good, problems = [], Problems("files")
-    total, documents, last, parts = 0, 0, 0, 0
-    for path in files:
-        before = total, documents, last, parts
-        try:
-            for text, is_start in parts_of(path, arguments, True):
-                if is_start:
-                    documents, last = documents + 1, total
-                total, parts = total + len(text), parts + 1
-                progress.add(len(text))
-            good.append(path)
-        except MissingModule:
-            raise
-        except InputError as error:
-            problems.add(error)
-            total, documents, last, parts = before
-    progress.end()
-    problems.report(arguments.skip_bad)
-    if total == 0:
-        raise InputError(f"{', '.join(map(str, files[:3]))}{' ...' if len(files) > 3 else ''}: there is no text")
-    return good, total, documents, last, parts
-
-
 def check_output(arguments, kept):
     """The files of an earlier run that this one replaces. `kept` is empty if the tokenizer is trained here."""
     folder, name = Path(arguments.output), arguments.name
@@ -207,26 +178,6 @@ def check_output(arguments, kept):
     return own
 
 
-def write_shards(arguments, output, files, tokenizer, end, total, limits):
-    """Encodes all files; returns the shards of training and of validation, and the bytes of text in both."""
-    rules = tokenizer_file(arguments.tokenizer) if arguments.training_only else output.partial("tokenizer.json")
-    width = 2 if highest_id(tokenizer) < 2**16 else 4
-    shards = [Shards(output, f"{arguments.name}_{part}", width, arguments.shard_tokens) for part in ("train", "val")]
-    can_cut = allows_cuts(json.loads(rules.read_bytes()))
-    progress, text_bytes = Progress("encoding", total), 0
-    parts = (part for path in files for part in parts_of(path, arguments, can_cut))
-    processes = min(arguments.processes, -(-total // BATCH))
-    results = encoded(batches(divided(parts, *limits)), processes, Encoder, str(rules), end, width)
-    for is_validation, tokens, size, characters in results:
-        shards[is_validation].write(tokens)
-        text_bytes += size
-        progress.add(characters)
-    for part in shards:
-        part.finish()
-    progress.end()
-    return shards, text_bytes
-
-
 def keep(arguments, output, kept):
     if arguments.training_only:
         print(f"{printable(arguments.tokenizer)} is not copied: kzero convert copies it with --tokenizer", flush=True)
@@ -239,26 +190,23 @@ def prepare_text(arguments, files, output):
     tokenizer, kept = take_tokenizer(arguments.tokenizer, arguments.training_only) if arguments.tokenizer else (None, {})
     replaced = check_output(arguments, kept)
     began = time.monotonic()
-    files, total, documents, last, parts = measure(files, arguments)
-    print(f"{len(files)} files, {documents} documents, {total / 1e6:.2f} million characters", flush=True)
+    corpus = Corpus(files, arguments)
+    print(*corpus.summary(), sep="\n", flush=True)
     if tokenizer is None:
-        text = (part for path in files for part, _ in parts_of(path, arguments, True))
-        tokenizer = train_tokenizer(arguments.vocab, arguments.end_token, text, total, parts)
+        text = (text for text, _, _ in corpus.parts(True))
+        tokenizer = train_tokenizer(arguments.vocab, arguments.end_token, text, corpus.draw.kept, corpus.count)
         kept = {"tokenizer.json": tokenizer.to_str().encode()}
     end = choose_end_token(tokenizer, kept, arguments.end_token)
     kept.setdefault("tokenizer_config.json", configuration(end))
     keep(arguments, output, kept)
-    limit = total - int(total * arguments.validation)
-    shards, text_bytes = write_shards(
-        arguments, output, files, tokenizer, tokenizer.token_to_id(end), total, (limit, last < limit < total)
-    )
+    rules = tokenizer_file(arguments.tokenizer) if arguments.training_only else output.partial("tokenizer.json")
+    shards, text_bytes = write_shards(corpus, output, tokenizer, rules, tokenizer.token_to_id(end))
     output.commit(replaced)
     tokens = sum(part.count for part in shards)
     folder = json.dumps(output.folder.as_posix(), ensure_ascii=False)[1:-1]
+    print(f"{tokens} tokens, {text_bytes / tokens:.2f} bytes of text each, in {time.monotonic() - began:.1f} s")
+    print(*parts_summary(corpus.draw, shards), sep="\n")
     print(
-        f"{tokens} tokens, {text_bytes / tokens:.2f} bytes of text each, in {time.monotonic() - began:.1f} s\n"
-        f"  training    {shards[0].count} tokens, {shards[0].files} files\n"
-        f"  validation  {shards[1].count} tokens, {shards[1].files} files\n"
         f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"llmc\"\n"
         f'files = ["{folder}/{arguments.name}_train_*.bin"]'
     )

@@ -7,6 +7,7 @@ from prepare_chat_encoding import ChatEncoder, without_post_processor
 from prepare_conversation import Example, needs_template, read_example
 from prepare_document_file import Documents, count_targets, write_documents
 from prepare_documents import InputError, kind_of, numbered_lines, read_object, reading
+from prepare_draw import COPY, TRAINING, VALIDATION, Draw, Population
 from prepare_encoding import encoded
 from prepare_files import printable
 from prepare_report import Problems, Progress
@@ -40,9 +41,10 @@ class Chats:
         self.tokenizer = without_post_processor(kept["tokenizer.json"])
         self.special = special_pattern(self.tokenizer)
         self.problems, self.ignored = Problems("lines"), collections.Counter()
-        self.documents, self.firsts = Documents(), []  # firsts: the first document of each conversation
+        self.documents, self.population = Documents(), Population()  # population: the conversations, by their tokens
+        self.firsts = []  # the first document of each conversation
         self.straddling, self.cut, self.dropped = 0, 0, 0
-        self.template, self.ending = None, ""
+        self.template, self.ending, self.draw = None, "", None
 
     def read(self, files):
         processes = min(self.arguments.processes, 1 + sum(path.stat().st_size for path in files) // PER_PROCESS)
@@ -91,7 +93,7 @@ class Chats:
         except InputError as error:
             return error.args[0]
 
-    def add(self, where, documents, straddling, problem):
+    def add(self, where, key, documents, straddling, problem):
         """Appends the documents of a conversation, by the rule for long ones."""
         longest, rule = self.arguments.sequence or float("inf"), self.arguments.long
         if problem is None and rule == "refuse" and max(map(len, documents)) > longest:
@@ -100,7 +102,7 @@ class Chats:
             self.problems.add(InputError(f"{where}: {problem}"))
             return
         self.straddling += straddling
-        self.firsts.append(len(self.documents))
+        first, before = len(self.documents), len(self.documents.tokens)
         for tokens in documents:
             if len(tokens) > longest:
                 tokens = tokens[:longest] if rule == "cut" else []
@@ -109,17 +111,22 @@ class Chats:
                     continue
                 self.cut += 1
             self.documents.append(tokens)
+        if first < len(self.documents):
+            self.firsts.append(first)
+            self.population.add(key, len(self.documents.tokens) - before)
 
-    def write(self, output, name, validation):
-        """Writes NAME_train.docs, and NAME_val.docs with the last conversations. Returns [(file, documents, tokens)]."""
-        firsts = [first for first, after in zip(self.firsts, [*self.firsts[1:], len(self.documents)]) if first < after]
-        kept_back = int(len(firsts) * validation)
-        limit = firsts[-kept_back] if kept_back else len(self.documents)
-        parts = ((f"{name}_train.docs", 0, limit), (f"{name}_val.docs", limit, len(self.documents)))
+    def write(self, output):
+        """Writes NAME_train.docs, and NAME_val.docs with conversations that are drawn. Returns [(file, documents, tokens)]."""
+        self.draw = Draw(self.population, self.arguments.validation, self.arguments.unique, can_cut=False)
+        chosen = {TRAINING: [], VALIDATION: [], COPY: []}
+        for number, (first, after) in enumerate(zip(self.firsts, [*self.firsts[1:], len(self.documents)])):
+            chosen[self.draw.side(number)].extend(range(first, after))
+        files = (
+            (f"{self.arguments.name}_train.docs", chosen[TRAINING]),
+            (f"{self.arguments.name}_val.docs", chosen[VALIDATION]),
+        )
         return [
-            (file, end - begin, write_documents(output, file, self.documents, begin, end))
-            for file, begin, end in parts
-            if begin < end
+            (file, len(numbers), write_documents(output, file, self.documents, numbers)) for file, numbers in files if numbers
         ]
 
     def summary(self):
@@ -127,8 +134,10 @@ class Chats:
         tokens, targets = len(self.documents.tokens), count_targets(self.documents.tokens)
         yield (
             f"{len(self.firsts)} conversations, {len(self.documents)} documents, {tokens} tokens, {100 * targets / tokens:.1f} % of "
-            f"them targets, longest {max(self.documents.lengths())}"
+            f"them targets, longest {max(map(self.documents.length, range(len(self.documents))))}"
         )
+        if line := self.draw.copies_line("conversations", "tokens"):
+            yield line
         if self.template:
             yield from self.template_summary()
         if self.arguments.sequence and self.arguments.long != "refuse":
@@ -140,6 +149,8 @@ class Chats:
             yield f"keys of lines that are not used: {keys}"
         if self.problems.count:
             yield f"{self.problems.count} lines are left out"
+        if warning := self.draw.warning("conversations"):
+            yield warning
 
     def template_summary(self):
         kind = "generation blocks" if self.template.has_generation else "renderings up to each turn"
@@ -157,5 +168,5 @@ def write_chats(arguments, files, output, kept, end):
     """Writes the document files, without their names; returns (lines for people, the files as Chats.write gives them)."""
     chats = Chats(arguments, kept, end)
     chats.read(files)
-    written = chats.write(output, arguments.name, arguments.validation)
+    written = chats.write(output)
     return [printable(line) for line in chats.summary()], written

@@ -51,16 +51,16 @@ class ChatEncoder:
 
     @classmethod
     def encode(cls, batch):
-        """For each (where, Example or the problem of a bad line): (where, its documents as arrays, tokens that are partly in a
-        turn, the problem or None)."""
+        """For each (where, Example or the problem of a bad line): (where, its key, its documents as arrays, tokens that are partly
+        in a turn, the problem or None)."""
         results = []
         for where, example in batch:
             try:
                 if isinstance(example, str):
                     raise InputError(example)
-                results.append((where, *cls.documents(example), None))
+                results.append((where, example.key(), *cls.documents(example), None))
             except InputError as error:
-                results.append((where, [], 0, error.args[0]))
+                results.append((where, 0, [], 0, error.args[0]))
         return results
 
     @classmethod

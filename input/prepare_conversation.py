@@ -1,11 +1,16 @@
 """Reads chat JSON lines for prepare.py: {"messages": [{"role": .., "content": ..}, ...]}, or a prompt and its completion."""
 
 import dataclasses
+import json
 
 from prepare_documents import InputError, shown, surrogate_problem
+from prepare_draw import hasher, key_of
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 KEYS = ("role", "content", "name", "reasoning_content", "tool_calls", "tool_call_id")
+
+
+MOST_DEPTH = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +27,14 @@ class Example:
         """The numbers of the messages that the model learns to write."""
         return [i for i, one in enumerate(self.messages) if i >= self.first and one["role"] == "assistant"]
 
+    def key(self):
+        """A number for its content, from which validation is drawn. The chat template and its date do not change it."""
+        content = hasher()
+        content.update(
+            json.dumps([self.messages, self.first, self.tools, self.prompt, self.completion], sort_keys=True).encode()
+        )
+        return key_of(content)
+
     def characters(self):
         """About the length of its text."""
         return sum(len(one["content"]) for one in self.messages or []) + len(self.prompt) + len(self.completion)
@@ -33,19 +46,22 @@ def needs_template(value):
 
 
 def check_texts(value, special):
-    """Refuses texts, at any depth, that UTF-8 cannot represent or that contain a special token. `special`: their pattern."""
-    waiting = [value]
+    """Refuses texts, at any depth, that UTF-8 cannot represent or that contain a special token. `special`: their pattern. Bounds
+    the depth, as what reads the value later calls itself for each level."""
+    waiting = [(value, 0)]
     while waiting:
-        one = waiting.pop()
+        one, depth = waiting.pop()
+        if depth > MOST_DEPTH:
+            raise InputError(f"nests too deep, by more than {MOST_DEPTH} levels")
         if isinstance(one, str):
             if problem := surrogate_problem(one):
                 raise InputError(problem)
             if found := special.search(one):
                 raise InputError(f"its text contains the special token {found.group()}, which only the chat template may write")
         elif isinstance(one, dict):
-            waiting += [*one.keys(), *one.values()]
+            waiting += [(inner, depth + 1) for pair in one.items() for inner in pair]
         elif isinstance(one, list):
-            waiting += one
+            waiting += [(inner, depth + 1) for inner in one]
 
 
 def read_message(value, key):

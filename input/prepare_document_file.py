@@ -28,21 +28,24 @@ class Documents:
         self.tokens.extend(tokens)
         self.starts.append(len(self.tokens))
 
-    def lengths(self):
-        return [end - begin for begin, end in zip(self.starts, self.starts[1:])]
+    def length(self, number):
+        return self.starts[number + 1] - self.starts[number]
 
 
 def count_targets(tokens):
     return sum(token >> 31 for token in tokens)
 
 
-def write_documents(output, name, documents, begin, end):
-    """Writes documents [begin, end) of `documents`; returns their tokens."""
-    first, last = documents.starts[begin], documents.starts[end]
-    starts = array("Q", (start - first for start in documents.starts[begin : end + 1]))
+def write_documents(output, name, documents, numbers):
+    """Writes the documents of these numbers; returns their tokens."""
+    starts = array("Q", [0])
+    for number in numbers:
+        starts.append(starts[-1] + documents.length(number))
     with open(output.partial(name), "wb") as file:
-        head = struct.pack("<8sIIQQ", MAGIC, VERSION, 0, last - first, end - begin)
+        head = struct.pack("<8sIIQQ", MAGIC, VERSION, 0, starts[-1], len(numbers))
         file.write(head.ljust(HEADER_BYTES, b"\0"))
         file.write(little_endian(starts))
-        output.close(file, little_endian(documents.tokens[first:last]))
-    return last - first
+        for number in numbers:
+            file.write(little_endian(documents.tokens[documents.starts[number] : documents.starts[number + 1]]))
+        output.close(file)
+    return starts[-1]

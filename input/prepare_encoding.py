@@ -29,32 +29,16 @@ def allows_cuts(rules):
     )
 
 
-def divided(parts, limit, cuts_last):
-    """(text, whether it begins a document, whether it is validation). Documents that begin at `limit` characters or later are
-    validation. With `cuts_last` no document begins there; the last one is then split there, at a line end."""
-    position, is_validation = 0, False
-    for text, is_start in parts:
-        is_validation = is_validation or (is_start and position >= limit)
-        begin, position = position, position + len(text)
-        if cuts_last and not is_validation and begin <= limit < position:
-            end = text.find("\n", limit - begin) + 1
-            end = end if 0 < end < len(text) else limit - begin
-            if end:
-                yield text[:end], is_start, False
-            text, is_start, is_validation = text[end:], True, True
-        yield text, is_start, is_validation
-
-
 def batches(parts):
-    batch, characters = [], 0
-    for text, is_start, is_validation in parts:
-        if batch and (characters >= BATCH or batch[0][2] != is_validation):
-            yield batch
-            batch, characters = [], 0
-        batch.append((text, is_start, is_validation))
-        characters += len(text)
-    if batch:
-        yield batch
+    """Lists of (text, whether it begins a document, side) of one side each, of about BATCH characters."""
+    waiting, characters = {}, {}
+    for text, is_start, side in parts:
+        waiting.setdefault(side, []).append((text, is_start, side))
+        characters[side] = characters.get(side, 0) + len(text)
+        if characters[side] >= BATCH:
+            yield waiting.pop(side)
+            characters[side] = 0
+    yield from waiting.values()
 
 
 class Encoder:
@@ -74,7 +58,7 @@ class Encoder:
 
     @classmethod
     def encode(cls, batch):
-        """(whether it is validation, tokens as bytes, bytes of text, characters of text)."""
+        """(side, tokens as bytes, bytes of text, characters of text)."""
         texts = [text for text, _, _ in batch]
         tokens = token_array(cls.width)
         try:

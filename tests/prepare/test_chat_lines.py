@@ -169,16 +169,6 @@ class Files(ChatCase):
         self.assertIn("\nlonger than 30 tokens: 0 cut, 2 dropped\n", said)
         self.assertEqual(self.lengths(), [short, short])
 
-    def test_the_last_conversations_are_for_validation(self):
-        two = chat("hello", "a", "hello", "b")
-        said = self.run_it(self.lines(*[GOOD] * 9, two), "--validation", 0.1, "--each-turn")
-        self.assertEqual((len(self.lengths()), len(self.lengths("val"))), (9, 2))
-        self.assertIn(f'files = ["{self.out}/text_train.docs"]\nvalidation_files = ["{self.out}/text_val.docs"]\n', said)
-        vocab = self.tokenizer.get_vocab_size()
-        self.assertIn(f"\nvocab = {vocab}\n[data]\nformat = \"documents\"\n", said)
-        self.run_it(self.lines(*[GOOD] * 9), "--validation", 0.1)
-        self.assertFalse((self.out / "text_val.docs").exists())
-
     def test_the_summary_counts(self):
         said = self.run_it(self.lines(GOOD, {"prompt": "a", "completion": "b"}))
         documents = read_documents(self.out / "text_train.docs")
