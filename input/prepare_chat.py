@@ -6,10 +6,11 @@ import json
 from prepare_chat_encoding import ChatEncoder, without_post_processor
 from prepare_conversation import Example, needs_template, read_example
 from prepare_document_file import Documents, count_targets, write_documents
-from prepare_documents import InputError, kind_of, numbered_lines, read_object, reading
+from prepare_documents import InputError
 from prepare_draw import COPY, TRAINING, VALIDATION, Draw, Population
 from prepare_encoding import encoded
 from prepare_files import printable
+from prepare_objects import objects
 from prepare_report import Problems, Progress
 from prepare_template import Template, find_source
 from prepare_tokenizer import configuration_of, tokenizer_file
@@ -17,19 +18,6 @@ from prepare_turns import Turns, check_template, special_pattern
 
 BATCH = 1 << 17  # characters that a process encodes at a time
 PER_PROCESS = 1 << 20  # bytes of files for which another process is worth its start
-
-
-def objects(path):
-    """(where, the object of a line, or the InputError of a bad one) of a file. Raises InputError if it cannot be read."""
-    if kind_of(path) not in (".jsonl", ".json"):
-        raise InputError(f"{path}: chats are read from JSON lines, in a file that ends in .jsonl, .jsonl.gz or .jsonl.zst")
-    with reading(path):
-        for number, line in numbered_lines(path):
-            try:
-                value = read_object(line)
-            except InputError as error:
-                value = error
-            yield f"{path}:{number}", value
 
 
 class Chats:

@@ -6,7 +6,8 @@
   ending its number of tokens and those tokens. Each ending is encoded with a space before it. Little-endian.
 """
 
-from prepare_documents import InputError, check_unicode, kind_of, numbered_objects
+from prepare_documents import InputError, check_unicode
+from prepare_objects import objects
 from prepare_shards import header, little_endian, token_array
 
 MAGIC, VERSION, START = 20240522, 1, 65535
@@ -47,12 +48,9 @@ def write_choices(files, tokenizer, output, name):
     """Writes NAME_choices.bin; returns the number of examples."""
     numbers, longest, count = token_array(2), 0, 0
     for path in files:
-        if kind_of(path) not in (".jsonl", ".json"):
-            raise InputError(
-                f"{path}: choices are read from JSON lines, in a file that ends in .jsonl, .jsonl.gz or .jsonl.zst"
-            )
-        for line, value in numbered_objects(path):
-            where = f"{path}:{line}"
+        for where, value in objects(path):
+            if isinstance(value, InputError):
+                raise InputError(f"{where}: {value}")
             if count > START:
                 raise InputError(f"{where}: the format has room for {START + 1} examples")
             stream = stream_of(tokenizer, count, *read_example(value, where), where)

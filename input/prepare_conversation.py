@@ -1,8 +1,9 @@
-"""Reads chat JSON lines for prepare.py: {"messages": [{"role": .., "content": ..}, ...]}, or a prompt and its completion."""
+"""Reads chats for prepare.py: {"messages": [{"role": .., "content": ..}, ...]} and other forms of it, or a prompt and its completion."""
 
 import dataclasses
 import json
 
+from prepare_chat_forms import alpaca_messages, calls_with_objects, json_value, message_of, system_messages, text_of_parts
 from prepare_documents import InputError, shown, surrogate_problem
 from prepare_draw import hasher, key_of
 
@@ -11,6 +12,9 @@ KEYS = ("role", "content", "name", "reasoning_content", "tool_calls", "tool_call
 
 
 MOST_DEPTH = 100
+# Forms of lines, by the key that tells them: the other keys that they need. Those of ShareGPT and Alpaca may have more.
+FORMS = {"messages": (), "conversations": (), "prompt": ("completion",), "instruction": ("output",)}
+MORE_KEYS = {"conversations": ("system",), "instruction": ("input", "system")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +44,15 @@ class Example:
         return sum(len(one["content"]) for one in self.messages or []) + len(self.prompt) + len(self.completion)
 
 
+def form_of(value):
+    """The key that tells the form of a line's object, one of FORMS; None: it has no form that is known."""
+    return next((form for form, others in FORMS.items() if all(value.get(key) is not None for key in (form, *others))), None)
+
+
 def needs_template(value):
     """Whether the object of a line is a chat that a template renders."""
-    return "messages" in value or isinstance(value.get("prompt"), list)
+    form = form_of(value)
+    return form is not None and (form != "prompt" or isinstance(value["prompt"], list))
 
 
 def check_texts(value, special):
@@ -65,13 +75,15 @@ def check_texts(value, special):
 
 
 def read_message(value, key):
-    """The message without keys that are null. `key` is its place in the line, such as messages[0]."""
+    """The message without keys that are null, its content as one text, and arguments as objects. `key` is its place in the line,
+    such as messages[0]."""
+    value = message_of(value, key)
     if not isinstance(value, dict):
         raise InputError(f'{key} is {shown(value)}, but an object {{"role": .., "content": ..}} is needed there')
     message = {name: one for name, one in value.items() if one is not None}
     if unknown := [name for name in message if name not in KEYS]:
         raise InputError(f"{key} has the unknown key {shown(unknown[0])}; known are {', '.join(KEYS)}")
-    role, content = message.get("role"), message.get("content")
+    role, content = message.get("role"), text_of_parts(message.get("content"), f"{key}.content")
     if role not in ROLES:
         raise InputError(f"{key}.role is {shown(role)}; known are {', '.join(ROLES)}")
     for name in ("name", "reasoning_content", "tool_call_id"):
@@ -80,13 +92,14 @@ def read_message(value, key):
     calls = message.get("tool_calls")
     if calls is not None and (role != "assistant" or not isinstance(calls, list) or not calls):
         raise InputError(f"{key}.tool_calls is {shown(calls)}, but it has to be a list, of the assistant, that is not empty")
-    if content is None and calls:
-        return {**message, "content": ""}
+    if calls:
+        message["tool_calls"] = calls_with_objects(calls, f"{key}.tool_calls")
+        content = "" if content is None else content
     if not isinstance(content, str):
         raise InputError(f"{key}.content is {shown(content)}, but a text is needed there")
     if role == "assistant" and not content and not calls:
         raise InputError(f"{key}.content is empty: there is nothing that the assistant says")
-    return message
+    return {**message, "content": content}
 
 
 def read_messages(value, key):
@@ -113,21 +126,29 @@ def read_pair(value, tools):
 
 def read_example(value, special, ignored):
     """The Example of a line's object. Counts its keys that say nothing about the conversation in `ignored`, a Counter."""
-    has_pair = "prompt" in value and "completion" in value
-    if "messages" in value and "completion" in value:
-        raise InputError("has messages and a completion, but one of them is needed")
-    if "messages" not in value and not has_pair:
-        raise InputError(f"has neither messages nor prompt and completion, only {shown(list(value))}")
-    tools = value.get("tools")
+    value = {key: one for key, one in value.items() if one is not None}
+    form = form_of(value)
+    if form is None:
+        known = ", ".join(" and ".join((form, *others)) for form, others in FORMS.items())
+        raise InputError(f"has none of: {known}; only {shown(list(value))}")
+    for key in ("conversations", "completion"):
+        if form in ("messages", "conversations") and key != form and key in value:
+            raise InputError(f"has {form} and {key}, but one of them is needed")
+    tools = json_value(value.get("tools") or None, "tools", list)
     if tools is not None and (not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools)):
         raise InputError(f"tools is {shown(tools)}, but a list of objects is needed there")
-    if has_pair:
-        example = read_pair(value, tools or None)
-    else:
-        example = Example(read_messages(value["messages"], "messages"), 0, tools or None)
+    is_pair = form == "prompt"
+    example = read_pair(value, tools or None) if is_pair else Example(messages_of(value, form), 0, tools or None)
     if example.messages is not None and not example.turns():
-        raise InputError("no turn of the assistant" + (" in completion" if has_pair else "") + ": nothing can be learned")
+        raise InputError("no turn of the assistant" + (" in completion" if is_pair else "") + ": nothing can be learned")
     check_texts([example.messages, example.tools, example.prompt, example.completion], special)
-    used = ("messages", "tools") if example.messages is not None and not has_pair else ("prompt", "completion", "tools")
-    ignored.update(key for key in value if key not in used)
+    ignored.update(key for key in value if key not in ("tools", form, *FORMS[form], *MORE_KEYS.get(form, ())))
     return example
+
+
+def messages_of(value, form):
+    """The messages of a line that is no pair."""
+    if form == "instruction":
+        return alpaca_messages(value)
+    messages = read_messages(value[form], form)
+    return system_messages(value) + messages if "system" in MORE_KEYS.get(form, ()) else messages

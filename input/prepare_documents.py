@@ -1,8 +1,4 @@
-"""Reads documents for prepare.py: text files, JSON lines and parquet, compressed or not, with bounded memory.
-
-A document comes in one or several parts, (text, whether it begins a document). A text file is one document; it is split only where
-that changes no token. In the other kinds of files, each line or row is one document.
-"""
+"""Opens and decodes the files of prepare.py, compressed or not, with bounded memory; the errors that name a file."""
 
 import codecs
 import contextlib
@@ -13,10 +9,8 @@ import sys
 import zlib
 from pathlib import Path
 
-BLOCK = 1 << 20  # characters after which a text is split, at the next place that allows it
-LONGEST = 64 << 20  # most characters without such a place
+BLOCK = 1 << 20  # bytes that are read at a time
 TEXT = (".txt", ".text", ".md")
-LINES = (".jsonl", ".json")
 COMPRESSED = (".gz", ".zst")
 
 
@@ -84,18 +78,6 @@ class ZstandardFile(io.RawIOBase):
         super().close()
 
 
-def parts(path, key, can_cut, encoding="utf-8"):
-    """The parts of a file's documents that are not empty. `key` is the key or column of the text, `encoding` the encoding of text
-    files. Raises InputError."""
-    readers = {".parquet": parquet_rows, **dict.fromkeys(LINES, json_lines)}
-    reader = readers.get(kind_of(path))
-    with reading(path):
-        if reader is None:
-            yield from text_parts(path, can_cut, encoding)
-        else:
-            yield from ((text, True) for text in reader(path, key) if text)
-
-
 @contextlib.contextmanager
 def reading(path):
     """Raises InputError, with the path, for the errors of reading and unpacking a file."""
@@ -136,44 +118,6 @@ def decoded(path, encoding):
             yield text
 
 
-def text_parts(path, can_cut, encoding):
-    rest, is_start = "", True
-    for text in decoded(path, encoding):
-        rest += text
-        end = safe_cut(rest) if can_cut and len(rest) >= BLOCK else 0
-        if end:
-            yield rest[:end], is_start
-            rest, is_start = rest[end:], False
-        if len(rest) > LONGEST:
-            raise InputError(
-                f"{path}: {LONGEST >> 20} Mi characters follow one another without a line end after a letter or digit"
-                if can_cut
-                else f"{path}: has more than {LONGEST >> 20} Mi characters, which this tokenizer's rules "
-                "do not allow to cut: give it as JSON lines"
-            )
-    if rest:
-        yield rest, is_start
-
-
-def safe_cut(text):
-    """The last place that no token of byte-level BPE crosses: before a line end that follows a letter or digit. 0: none."""
-    at = text.rfind("\n")
-    while at > 0 and not text[at - 1].isalnum():
-        at = text.rfind("\n", 0, at)
-    return max(at, 0)
-
-
-def json_lines(path, key):
-    for number, value in numbered_objects(path):
-        text = value.get(key)
-        if not isinstance(text, str):
-            found = f"{key} is {shown(text)}" if key in value else f"has no {key}, only {', '.join(value)[:200] or 'nothing'}"
-            raise InputError(f"{path}:{number}: {found}; its text is needed (--text-key says where it is)")
-        if not text.isascii():
-            check_unicode(text, f"{path}:{number}")
-        yield text
-
-
 def shown(value):
     """The beginning of a JSON value, for messages."""
     try:
@@ -194,51 +138,3 @@ def surrogate_problem(text):
 def check_unicode(text, where):
     if problem := surrogate_problem(text):
         raise InputError(f"{where}: {problem}")
-
-
-def numbered_lines(path):
-    """The line number and the bytes of each line that is not blank."""
-    with open_binary(path) as file:
-        yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
-
-
-def read_object(line):
-    """The JSON object of a line. The InputError that it raises does not name the line."""
-    try:
-        value = json.loads(line)
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 at byte {error.start} of the line") from error
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}") from error
-    except RecursionError as error:
-        raise InputError("nests too deep") from error
-    if not isinstance(value, dict):
-        raise InputError(f"is not a JSON object but {shown(value)}")
-    return value
-
-
-def numbered_objects(path):
-    """The line number and the object of each line that is not blank."""
-    for number, line in numbered_lines(path):
-        try:
-            value = read_object(line)
-        except InputError as error:
-            raise InputError(f"{path}:{number}: {error}") from error
-        yield number, value
-
-
-def parquet_rows(path, key):
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingModule(path, "pyarrow") from error
-    table = pyarrow.parquet.ParquetFile(path)
-    if key not in table.schema_arrow.names:
-        raise InputError(f"{path}: has no column {key}, only {', '.join(table.schema_arrow.names)} (--text-key says which)")
-    row = 0
-    for batch in table.iter_batches(batch_size=256, columns=[key]):
-        for text in batch.column(0).to_pylist():
-            row += 1
-            if not isinstance(text, str):
-                raise InputError(f"{path}: row {row} of column {key} is not text")
-            yield text

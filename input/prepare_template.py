@@ -7,6 +7,7 @@ assistant writes.
 
 import dataclasses
 import datetime
+import functools
 import json
 import re
 from pathlib import Path
@@ -101,6 +102,20 @@ def to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=F
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
+def with_text(message):
+    """The message with arguments of tool calls as JSON text."""
+
+    def changed(call):
+        function = call.get("function", call) if isinstance(call, dict) else {}
+        if not isinstance(function, dict) or not isinstance(function.get("arguments"), dict):
+            return call
+        function = {**function, "arguments": to_json(function["arguments"])}
+        return {**call, "function": function} if "function" in call else function
+
+    calls = message.get("tool_calls")
+    return {**message, "tool_calls": [changed(call) for call in calls]} if calls else message
+
+
 def raise_exception(message):
     raise jinja2.TemplateError(message)
 
@@ -133,16 +148,38 @@ class Template:
 
     def render(self, messages, tools=None, asks=False):
         """The text of a conversation. With `asks` it ends with the beginning of the assistant's turn."""
+        if any("tool_calls" in message for message in messages) and self.takes_text:
+            messages = [with_text(message) for message in messages]
+        return self.rendered(messages, tools, asks)
+
+    @functools.cached_property
+    def takes_text(self):
+        """Whether it writes arguments of tool calls only as JSON text. With objects, as most templates take them, it then fails, or
+        writes them as Python does."""
+
+        def written(arguments):
+            call = {"id": "probe1234", "type": "function", "function": {"name": "probe", "arguments": arguments}}
+            asked, answer = {"role": "user", "content": "a"}, {"role": "assistant", "content": "", "tool_calls": [call]}
+            try:
+                return self.rendered([asked, answer])
+            except InputError:
+                return ""
+
+        arguments = {"probe": "value"}
+        from_object, text = written(arguments), json.dumps(arguments)
+        return text in written(text) and (not from_object or str(arguments) in from_object)
+
+    def rendered(self, messages, tools=None, asks=False):
         try:
-            rendered = self.compiled.render(
+            text = self.compiled.render(
                 **{**self.tokens, "messages": messages, "tools": tools, "documents": None, "add_generation_prompt": asks}
             )
         except Exception as error:  # a template may raise anything
-            text = str(error).strip().splitlines() or [type(error).__name__]
-            raise InputError(f"the chat template fails: {text[0]}") from error
-        if problem := surrogate_problem(rendered):
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise InputError(f"the chat template fails: {lines[0]}") from error
+        if problem := surrogate_problem(text):
             raise InputError(f"the chat template fails: {problem}")
-        return rendered
+        return text
 
     def render_marked(self, messages, tools=None):
         """(text, ranges of characters that are in generation blocks) of a conversation."""

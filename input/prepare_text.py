@@ -3,10 +3,10 @@
 import json
 from array import array
 
-import prepare_documents
 from prepare_documents import InputError, MissingModule
 from prepare_draw import TRAINING, VALIDATION, Draw, Population, divided, hasher, key_of
 from prepare_encoding import BATCH, Encoder, allows_cuts, batches, encoded
+from prepare_parts import parts
 from prepare_report import Problems, Progress
 from prepare_shards import Shards
 from prepare_tokenizer import highest_id
@@ -43,7 +43,7 @@ class Corpus:
         return population
 
     def parts_of(self, path, can_cut):
-        return prepare_documents.parts(path, self.arguments.text_key, can_cut, self.arguments.encoding)
+        return parts(path, self.arguments.text_key, can_cut, self.arguments.encoding)
 
     def parts(self, can_cut):
         """(text, whether it begins a document, its side) of all files."""

@@ -32,9 +32,15 @@ class Lines(ChatCase):
             (b"[1]", "is not a JSON object but [1]"),
             (b'{"messages": "\xff"}', "is not UTF-8 at byte 14 of the line"),
             (b'{"messages": ' + b"[" * 100000, "nests too deep"),
-            ({"text": "a", "id": 1}, 'has neither messages nor prompt and completion, only ["text", "id"]'),
-            ({"prompt": "a"}, "has neither messages nor prompt and completion"),
-            ({**GOOD, "completion": "a"}, "has messages and a completion"),
+            (
+                {"text": "a", "id": 1},
+                "has none of: messages, conversations, prompt and completion, instruction and output; only [\"text\", \"id\"]",
+            ),
+            (
+                {"prompt": "a", "completion": None},
+                'has none of: messages, conversations, prompt and completion, instruction and',
+            ),
+            ({**GOOD, "completion": "a"}, "has messages and completion, but one of them is needed"),
             ({"messages": []}, "messages is empty"),
             ({"messages": "hello"}, 'messages is "hello", but a list of messages is needed there'),
             ({"messages": ["hello"]}, 'messages[0] is "hello", but an object'),
@@ -47,10 +53,7 @@ class Lines(ChatCase):
             ({"messages": [turn("user", "a"), {"role": ["assistant"]}]}, 'messages[1].role is ["assistant"]'),
             ({"messages": [turn("user", "a"), turn("assistant", "b", weight=0)]}, 'messages[1] has the unknown key "weight"'),
             ({"messages": [turn("user", "a"), turn("assistant", None)]}, "messages[1].content is null"),
-            (
-                {"messages": [turn("user", [{"type": "text"}])]},
-                'messages[0].content is [{"type": "text"}], but a text is needed',
-            ),
+            ({"messages": [turn("user", [{"type": "text"}])]}, "messages[0].content[0].text is null, but a text is needed"),
             ({"messages": [turn("user", "a"), turn("assistant", "")]}, "messages[1].content is empty"),
             ({"messages": [turn("user", "a", tool_calls=[1])]}, "messages[0].tool_calls is [1], but"),
             ({"messages": [turn("assistant", "a")]}, "the assistant speaks first"),
@@ -114,7 +117,7 @@ class Lines(ChatCase):
     def test_files_that_are_not_read(self):
         bad = self.folder / "chats.txt"
         bad.write_text("hello")
-        self.assertIn("chats.txt: chats are read from JSON lines", self.run_it(bad, code=4))
+        self.assertIn("chats.txt: objects are read from files that end in .jsonl, .json, .csv", self.run_it(bad, code=4))
         path = self.folder / "chats.jsonl.gz"
         path.write_bytes(gzip.compress(json.dumps(GOOD).encode() * 100)[:-9])
         self.assertIn("chats.jsonl.gz: ", self.run_it(path, code=4))
