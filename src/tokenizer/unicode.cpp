@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/utf8.hpp"
@@ -72,16 +73,85 @@ const std::array<CharacterClass, 0x10000>& basic_classes() {
   return table;
 }
 
+/// The characters of the Unicode version of the library's composition.
+const icu::UnicodeSet& composed_characters() {
+  static const icu::UnicodeSet known = [] {
+    UErrorCode status = U_ZERO_ERROR;
+    icu::UnicodeSet set(UNICODE_STRING_SIMPLE("[:age=9.0:]"), status);
+    KZERO_REQUIRE(U_SUCCESS(status) != 0, ExitCode::other, "ICU has no ages of characters: {}",
+                  u_errorName(status));
+    set.freeze();
+    return set;
+  }();
+  return known;
+}
+
 const icu::Normalizer2& composer() {
   static const icu::FilteredNormalizer2 filtered = [] {
     UErrorCode status = U_ZERO_ERROR;
     const icu::Normalizer2* current = icu::Normalizer2::getNFCInstance(status);
-    static const icu::UnicodeSet known(UNICODE_STRING_SIMPLE("[:age=9.0:]"), status);
     KZERO_REQUIRE(U_SUCCESS(status) != 0, ExitCode::other, "ICU has no normalization data: {}",
                   u_errorName(status));
-    return icu::FilteredNormalizer2(*current, known);
+    return icu::FilteredNormalizer2(*current, composed_characters());
   }();
   return filtered;
+}
+
+/// A combining mark, and its canonical combining class, which is not 0.
+struct Mark {
+  std::uint8_t order;
+  std::string_view bytes;
+};
+
+/// Appends the marks that a character is. The three Tibetan vowel signs of class 0 that decompose
+/// into marks become these; they are never composed again. Returns whether it is any.
+bool append_marks(std::int32_t code, std::string_view bytes, std::vector<Mark>& marks) {
+  constexpr std::uint8_t below = 129, above = 130, further_below = 132;
+  constexpr Mark first{below, "\u0F71"};
+  if (code == 0x0F73 || code == 0x0F75 || code == 0x0F81) {
+    marks.push_back(first);
+    marks.push_back(code == 0x0F73   ? Mark{above, "\u0F72"}
+                    : code == 0x0F75 ? Mark{further_below, "\u0F74"}
+                                     : Mark{above, "\u0F80"});
+    return true;
+  }
+  const std::uint8_t order = u_getCombiningClass(code);
+  if (order == 0 || !composed_characters().contains(code)) return false;
+  marks.push_back({order, bytes});
+  return true;
+}
+
+/// Puts each long run of combining marks into canonical order, which changes no composed text. ICU
+/// inserts marks one by one, in quadratic time. Empty if there is no such run.
+std::string with_sorted_marks(std::string_view text) {
+  constexpr std::size_t long_run = 64;       // marks; more than any writing system needs
+  constexpr unsigned char lead_byte = 0xCC;  // of U+0300, the first mark
+  std::string changed;
+  std::size_t copied = 0;
+  std::vector<Mark> marks;
+  for (std::size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < lead_byte) {
+      ++at;
+      continue;
+    }
+    const std::size_t begin = at;
+    marks.clear();
+    while (at < text.size()) {
+      const Utf8Character next = first_utf8_character(text.substr(at));
+      const bool is_mark = next.bytes > 0 && append_marks(static_cast<std::int32_t>(next.code),
+                                                          text.substr(at, next.bytes), marks);
+      if (!is_mark) break;
+      at += next.bytes;
+    }
+    if (at == begin) ++at;  // the other bytes of a character are below lead_byte
+    if (marks.size() < long_run) continue;
+    std::ranges::stable_sort(marks, {}, &Mark::order);
+    changed += text.substr(copied, begin - copied);
+    for (const Mark& mark : marks) changed += mark.bytes;
+    copied = at;
+  }
+  if (copied > 0) changed += text.substr(copied);
+  return changed;
 }
 
 }  // namespace
@@ -95,6 +165,8 @@ Character character_at(std::string_view text, std::size_t begin) {
 }
 
 std::string composed(std::string_view text) {
+  const std::string sorted = with_sorted_marks(text);
+  if (!sorted.empty()) text = sorted;
   std::string result;
   icu::StringByteSink<std::string> sink(&result, static_cast<std::int32_t>(text.size()));
   UErrorCode status = U_ZERO_ERROR;
