@@ -13,6 +13,7 @@ LLAMA3 = (
     r"\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 QWEN2 = LLAMA3.replace("{1,3}", "")
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 MOST_ID = 2_000_000
 
 
@@ -60,35 +61,130 @@ def check_id(value, key):
         refuse(key, value, f"an id is a whole number from 0 to {MOST_ID}")
 
 
-def check_byte_level(rules, prefix, uses_pattern):
+def check_byte_level(rules, prefix):
     allow_keys(rules, prefix, "type", "add_prefix_space", "trim_offsets", "use_regex")
-    if flag(rules, prefix, "use_regex", True) != uses_pattern:
-        refuse(
-            prefix + "use_regex",
-            rules.get("use_regex"),
-            "kzero reads one ByteLevel with the pattern of GPT-2 there, or a Split with another pattern and a ByteLevel without one",
-        )
-    if flag(rules, prefix, "add_prefix_space", True) and not uses_pattern:
-        refuse(prefix + "add_prefix_space", True, "only false is read after a Split")
+    flag(rules, prefix, "use_regex", True)
+    flag(rules, prefix, "add_prefix_space", True)
+
+
+def check_digits(rules, prefix):
+    allow_keys(rules, prefix, "type", "individual_digits")
+    flag(rules, prefix, "individual_digits", False)
+
+
+def check_split(rules, prefix):
+    """The patterns match every character of a text, so that what they match may be isolated, or all else removed."""
+    allow_keys(rules, prefix, "type", "pattern", "behavior", "invert")
+    allow(rules.get("behavior"), prefix + "behavior", "Removed" if flag(rules, prefix, "invert", False) else "Isolated")
+    if rules.get("pattern") not in ({"Regex": GPT2}, {"Regex": LLAMA3}, {"Regex": QWEN2}):
+        refuse(prefix + "pattern", rules.get("pattern"), "kzero has only the patterns of GPT-2, Llama 3 and Qwen 2")
+
+
+def check_step(rules, key, is_last):
+    known = {"ByteLevel": check_byte_level} if is_last else {"Split": check_split, "Digits": check_digits}
+    kind = rules.get("type") if isinstance(rules, dict) else None
+    if not isinstance(kind, str) or kind not in known:
+        why = "kzero reads only a ByteLevel there" if is_last else "kzero reads only Split and Digits before a ByteLevel"
+        refuse(key, rules, why)
+    known[kind](rules, key + ".")
 
 
 def check_pre_tokenizer(rules):
     key = "pre_tokenizer"
-    if isinstance(rules, dict) and rules.get("type") == "ByteLevel":
-        check_byte_level(rules, key + ".", True)
+    if not isinstance(rules, dict) or rules.get("type") != "Sequence":
+        check_step(rules, key, True)
         return
-    steps = rules.get("pretokenizers") if isinstance(rules, dict) and rules.get("type") == "Sequence" else None
-    if not isinstance(steps, list) or len(steps) != 2 or not all(isinstance(step, dict) for step in steps):
-        refuse(key, rules, "kzero reads only a ByteLevel there, or a Sequence of Split and ByteLevel")
     allow_keys(rules, key + ".", "type", "pretokenizers")
-    split, prefix = steps[0], key + ".pretokenizers[0]."
-    allow_keys(split, prefix, "type", "pattern", "behavior", "invert")
-    for name, wanted in (("type", "Split"), ("behavior", "Isolated"), ("invert", False)):
-        allow(split.get(name), prefix + name, wanted)
-    if split.get("pattern") not in ({"Regex": LLAMA3}, {"Regex": QWEN2}):
-        refuse(prefix + "pattern", split.get("pattern"), "kzero has only the patterns of Llama 3 and Qwen 2")
-    allow(steps[1].get("type"), key + ".pretokenizers[1].type", "ByteLevel")
-    check_byte_level(steps[1], key + ".pretokenizers[1].", False)
+    steps = rules.get("pretokenizers")
+    if not isinstance(steps, list) or not steps:
+        refuse(key + ".pretokenizers", steps, "a list that ends with a ByteLevel is needed there")
+    for number, step in enumerate(steps):
+        check_step(step, f"{key}.pretokenizers[{number}]", number + 1 == len(steps))
+
+
+def template_ids(rules, prefix):
+    """The ids that a TemplateProcessing adds."""
+    allow_keys(rules, prefix, "type", "single", "pair", "special_tokens")
+    single = rules.get("single")
+    if not isinstance(single, list):
+        refuse(prefix + "single", single, "a list is needed there")
+    ids, texts = [], 0
+    for number, piece in enumerate(single):
+        special, text = (piece.get(key) if isinstance(piece, dict) else None for key in ("SpecialToken", "Sequence"))
+        if isinstance(special, dict):
+            ids += special_ids(rules, special.get("id"), prefix)
+        elif isinstance(text, dict) and text.get("id") == "A" and not texts:
+            texts += 1
+        else:
+            refuse(f"{prefix}single[{number}]", piece, "kzero reads only special tokens and, once, the text A there")
+    if not texts:
+        refuse(prefix + "single", single, "the text A is needed there")
+    return ids
+
+
+def special_ids(rules, name, prefix):
+    if not isinstance(name, str):
+        refuse(prefix + "single", name, "a text is needed there")
+    tokens, key = rules.get("special_tokens"), f"{prefix}special_tokens.{name}"
+    token = tokens.get(name) if isinstance(tokens, dict) else tokens
+    ids = token.get("ids") if isinstance(token, dict) else None
+    if not isinstance(ids, list):
+        refuse(key, token, "an object with ids is needed there")
+    for one in ids:
+        check_id(one, key + ".ids")
+    return ids
+
+
+def classifier_ids(rules, prefix):
+    """The ids that a RobertaProcessing or a BertProcessing adds."""
+    allow_keys(rules, prefix, "type", "sep", "cls", "trim_offsets", "add_prefix_space")
+    for key in ("cls", "sep"):
+        pair = rules.get(key)
+        if not isinstance(pair, list) or len(pair) != 2:
+            refuse(prefix + key, pair, "a token's text and its id are needed there")
+        check_id(pair[1], prefix + key)
+    return [rules["cls"][1], rules["sep"][1]]
+
+
+def byte_level_ids(rules, prefix):
+    allow_keys(rules, prefix, "type", "add_prefix_space", "trim_offsets", "use_regex")
+    return []
+
+
+PROCESSORS = {
+    "TemplateProcessing": template_ids,
+    "RobertaProcessing": classifier_ids,
+    "BertProcessing": classifier_ids,
+    "ByteLevel": byte_level_ids,
+}
+
+
+def check_processor(rules, key):
+    """Returns the ids that a post_processor adds."""
+    kind = rules.get("type") if isinstance(rules, dict) else None
+    if not isinstance(kind, str) or kind not in PROCESSORS:
+        refuse(key, rules, f"kzero reads only {', '.join(PROCESSORS)} and a Sequence of these there")
+    return PROCESSORS[kind](rules, key + ".")
+
+
+def check_post_processor(rules, known):
+    """`known`: all ids of the file."""
+    key, ids = "post_processor", []
+    if rules is None:
+        return
+    if not isinstance(rules, dict) or rules.get("type") != "Sequence":
+        ids = check_processor(rules, key)
+    else:
+        allow_keys(rules, key + ".", "type", "processors")
+        steps = rules.get("processors")
+        if not isinstance(steps, list):
+            refuse(key + ".processors", steps, "a list is needed there")
+        for number, step in enumerate(steps):
+            if (added := check_processor(step, f"{key}.processors[{number}]")) and ids:
+                refuse(f"{key}.processors[{number}]", step, "the library cannot add tokens in two steps")
+            ids = ids or added
+    if strangers := set(ids) - known:
+        refuse(key, rules, f"it adds token {min(strangers)}, which the file does not have")
 
 
 def check_model(model):
@@ -115,6 +211,7 @@ def check_model(model):
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         allow(model.get(key), "model." + key, None, "")
     flag(model, "model.", "ignore_merges", False)
+    flag(model, "model.", "fuse_unk", False)
     vocabulary = model.get("vocab")
     if not isinstance(vocabulary, dict):
         refuse("model.vocab", vocabulary, "an object is needed there")
@@ -125,11 +222,18 @@ def check_model(model):
         if not text or number in ids:
             refuse(key, number, "another token has this id too" if text else "a token has at least one byte")
         ids.add(number)
-    for symbol, byte in sorted(SYMBOLS.items(), key=lambda item: item[1]):
-        if symbol not in vocabulary:
-            raise InputError(f"model.vocab has no token for byte {byte}, but kzero needs one for each")
+    check_unknown(model.get("unk_token"), vocabulary)
     check_merges(model.get("merges"), vocabulary)
     return vocabulary
+
+
+def check_unknown(text, vocabulary):
+    """The token for bytes that the vocabulary lacks. It need not exist if all bytes do."""
+    if text is not None and not isinstance(text, str):
+        refuse("model.unk_token", text, "a text is needed there")
+    missing = [byte for symbol, byte in SYMBOLS.items() if symbol not in vocabulary]
+    if missing and text is not None and text not in vocabulary:
+        refuse("model.unk_token", text, f"model.vocab has neither this token nor one for byte {min(missing)}")
 
 
 def check_merges(merges, vocabulary):
@@ -148,8 +252,9 @@ def check_merges(merges, vocabulary):
 
 
 def check_added(tokens, vocabulary):
+    """Returns their ids."""
     if tokens is None:
-        return
+        return set()
     if not isinstance(tokens, list):
         refuse("added_tokens", tokens, "a list is needed there")
     contents, following = set(), len(vocabulary)
@@ -176,6 +281,12 @@ def check_added(tokens, vocabulary):
         stands_for = [SYMBOLS.get(symbol) for symbol in content]
         if content in vocabulary and None not in stands_for and bytes(stands_for) != content.encode():
             refuse(prefix + "content", content, "in model.vocab this text stands for other bytes")
+    return {token["id"] for token in tokens}
+
+
+def check_normalizer(rules):
+    if not any(is_same(rules, {"type": "Sequence", "normalizers": steps}) for steps in ([], [{"type": "NFC"}])):
+        allow(rules, "normalizer", None, {"type": "NFC"})
 
 
 def check(rules):
@@ -196,11 +307,11 @@ def check(rules):
         "model",
     )
     allow(rules.get("version"), "version", None, "1.0")
-    allow(rules.get("truncation"), "truncation", None)
-    allow(rules.get("padding"), "padding", None)
-    allow(rules.get("normalizer"), "normalizer", None, {"type": "NFC"})
+    check_normalizer(rules.get("normalizer"))
     check_pre_tokenizer(rules.get("pre_tokenizer"))
     decoder = rules.get("decoder")
     if not isinstance(decoder, dict) or decoder.get("type") != "ByteLevel":
         refuse("decoder", decoder, "kzero reads only a ByteLevel there")
-    check_added(rules.get("added_tokens"), check_model(rules.get("model")))
+    vocabulary = check_model(rules.get("model"))
+    added = check_added(rules.get("added_tokens"), vocabulary)
+    check_post_processor(rules.get("post_processor"), {*vocabulary.values(), *added})

@@ -1,9 +1,6 @@
 #include "tokenizer/definition.hpp"
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -11,190 +8,124 @@
 #include "base/json.hpp"
 #include "base/printable.hpp"
 #include "tokenizer/byte_alphabet.hpp"
+#include "tokenizer/pre_tokenizer.hpp"
+#include "tokenizer/rules.hpp"
 
 namespace kzero::tokenizer {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = Rules::Json;
 
 /// Reads one file; `definition` is what has been read so far.
 class DefinitionReader {
  public:
-  explicit DefinitionReader(const std::string& path) : path_(path) {}
+  explicit DefinitionReader(const std::string& path) : rules_(path) {}
 
   Definition read(std::string_view text) {
     const Json file = parse_json(text);
-    KZERO_REQUIRE(file.is_object(), ExitCode::files, "{}: is not a JSON object", path_);
-    allow_keys(file, "",
-               {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
-                "post_processor", "decoder", "model"});
-    allow(at(file, "version"), "version", {nullptr, "1.0"});
-    allow(at(file, "truncation"), "truncation", {nullptr});
-    allow(at(file, "padding"), "padding", {nullptr});
+    KZERO_REQUIRE(file.is_object(), ExitCode::files, "{}: is not a JSON object", rules_.path());
+    // truncation and padding shape batches; transformers applies them only if it is asked to.
+    rules_.allow_keys(file, "",
+                      {"version", "truncation", "padding", "added_tokens", "normalizer",
+                       "pre_tokenizer", "post_processor", "decoder", "model"});
+    rules_.allow(at(file, "version"), "version", {nullptr, "1.0"});
     read_normalizer(at(file, "normalizer"));
-    read_pre_tokenizer(at(file, "pre_tokenizer"));
-    read_decoder(at(file, "decoder"));  // post_processor only adds special tokens, and offsets
+    definition_.steps = read_pre_tokenizer(rules_, at(file, "pre_tokenizer"));
+    read_decoder(at(file, "decoder"));
     read_model(at(file, "model"));
     read_added(at(file, "added_tokens"));
+    read_frame(at(file, "post_processor"));
     return std::move(definition_);
   }
 
  private:
-  static const Json& at(const Json& object, const char* key) {
-    static const Json missing;
-    const auto found = object.find(key);
-    return found == object.end() ? missing : *found;
-  }
-
-  [[noreturn]] void refuse(const std::string& key, const Json& value,
-                           const std::string& what) const {
-    fail(ExitCode::files, "{}: {} is {}, but {}", path_, printable(key), json_shown(value), what);
-  }
-
-  void allow(const Json& value, const std::string& key, std::initializer_list<Json> allowed) const {
-    if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
-    std::string names;
-    for (const Json& one : allowed) names += (names.empty() ? "" : " or ") + one.dump();
-    refuse(key, value, "kzero reads only " + names + " there");
-  }
-
-  void allow_keys(const Json& object, const std::string& prefix,
-                  std::initializer_list<std::string_view> known) const {
-    for (const auto& item : object.items()) {
-      if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
-      refuse(prefix + item.key(), item.value(), "kzero knows no such rule");
-    }
-  }
-
-  const std::string& text_of(const Json& value, const std::string& key) const {
-    if (!value.is_string()) refuse(key, value, "a text is needed there");
-    return value.get_ref<const std::string&>();
-  }
-
-  bool flag_of(const Json& object, const std::string& prefix, const char* key, bool usual) const {
-    const Json& value = at(object, key);
-    if (value.is_null()) return usual;
-    if (!value.is_boolean()) refuse(prefix + key, value, "true or false is needed there");
-    return value.get<bool>();
-  }
-
-  Token id_of(const Json& value, const std::string& key) const {
-    constexpr std::uint64_t most = 2'000'000;  // a table has an entry for each id up to the largest
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most) {
-      refuse(key, value, fmt::format("an id is a whole number from 0 to {}", most));
-    }
-    return value.get<Token>();
-  }
+  static const Json& at(const Json& object, const char* key) { return Rules::at(object, key); }
 
   void read_normalizer(const Json& value) {
-    if (value.is_null()) return;
-    allow(value, "normalizer", {nullptr, Json{{"type", "NFC"}}});
+    const Json composing{{"type", "NFC"}};
+    if (value.is_null() || value == sequence_of({})) return;
+    if (value == sequence_of({composing})) {
+      definition_.is_composed = true;
+      return;
+    }
+    rules_.allow(value, "normalizer", {nullptr, composing});
     definition_.is_composed = true;
   }
 
-  void read_byte_level(const Json& value, const std::string& prefix, bool uses_pattern) {
-    allow_keys(value, prefix, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
-    if (flag_of(value, prefix, "use_regex", true) != uses_pattern) {
-      refuse(prefix + "use_regex", at(value, "use_regex"),
-             "kzero reads one ByteLevel with the pattern of GPT-2 there, or a Split with another "
-             "pattern and a ByteLevel without one");
-    }
-    definition_.has_prefix_space = flag_of(value, prefix, "add_prefix_space", true);
-    if (definition_.has_prefix_space && !uses_pattern) {
-      refuse(prefix + "add_prefix_space", true, "only false is read after a Split");
-    }
-  }
-
-  void read_pre_tokenizer(const Json& value) {
-    const std::string key = "pre_tokenizer";
-    if (value.is_object() && at(value, "type") == "ByteLevel") {
-      read_byte_level(value, key + ".", true);
-      return;
-    }
-    const Json& list = value.is_object() ? at(value, "pretokenizers") : value;
-    if (!value.is_object() || at(value, "type") != "Sequence" || !list.is_array() ||
-        list.size() != 2 || !list[0].is_object() || !list[1].is_object()) {
-      refuse(key, value,
-             "kzero reads only a ByteLevel there, or a Sequence of Split and ByteLevel");
-    }
-    allow_keys(value, key + ".", {"type", "pretokenizers"});
-    read_split(list[0], key + ".pretokenizers[0].");
-    allow(at(list[1], "type"), key + ".pretokenizers[1].type", {"ByteLevel"});
-    read_byte_level(list[1], key + ".pretokenizers[1].", false);
-  }
-
-  void read_split(const Json& value, const std::string& prefix) {
-    allow_keys(value, prefix, {"type", "pattern", "behavior", "invert"});
-    allow(at(value, "type"), prefix + "type", {"Split"});
-    allow(at(value, "behavior"), prefix + "behavior", {"Isolated"});
-    allow(at(value, "invert"), prefix + "invert", {false});
-    const Json& pattern = at(value, "pattern");
-    if (pattern == Json{{"Regex", llama3_pattern}}) {
-      definition_.split = Split::llama3;
-    } else if (pattern == Json{{"Regex", qwen2_pattern}}) {
-      definition_.split = Split::qwen2;
-    } else {
-      refuse(prefix + "pattern", pattern, "kzero has only the patterns of Llama 3 and Qwen 2");
-    }
+  static Json sequence_of(const std::vector<Json>& normalizers) {
+    return {{"type", "Sequence"}, {"normalizers", normalizers}};
   }
 
   void read_decoder(const Json& value) const {
     if (!value.is_object() || at(value, "type") != "ByteLevel") {
-      refuse("decoder", value, "kzero reads only a ByteLevel there");
+      rules_.refuse("decoder", value, "kzero reads only a ByteLevel there");
     }
   }
 
   void read_model(const Json& model) {
-    if (!model.is_object()) refuse("model", model, "an object is needed there");
-    allow_keys(model, "model.",
-               {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
-    allow(at(model, "type"), "model.type", {nullptr, "BPE"});  // old files have no type
-    allow(at(model, "dropout"), "model.dropout", {nullptr, 0.0});
-    allow(at(model, "byte_fallback"), "model.byte_fallback", {nullptr, false});
+    if (!model.is_object()) rules_.refuse("model", model, "an object is needed there");
+    rules_.allow_keys(
+        model, "model.",
+        {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+         "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
+    rules_.allow(at(model, "type"), "model.type", {nullptr, "BPE"});  // old files have no type
+    rules_.allow(at(model, "dropout"), "model.dropout", {nullptr, 0.0});
+    rules_.allow(at(model, "byte_fallback"), "model.byte_fallback", {nullptr, false});
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      allow(at(model, key), std::string("model.") + key, {nullptr, ""});
+      rules_.allow(at(model, key), std::string("model.") + key, {nullptr, ""});
     }
-    // unk_token stands for bytes that the vocabulary lacks; read_vocabulary() wants all of them.
-    definition_.takes_whole_words = flag_of(model, "model.", "ignore_merges", false);
+    definition_.takes_whole_words = rules_.flag_of(model, "model.", "ignore_merges", false);
+    definition_.joins_unknown = rules_.flag_of(model, "model.", "fuse_unk", false);
     read_vocabulary(at(model, "vocab"));
+    read_unknown(at(model, "unk_token"));
     read_merges(at(model, "merges"));
   }
 
   void read_vocabulary(const Json& vocabulary) {
-    if (!vocabulary.is_object()) refuse("model.vocab", vocabulary, "an object is needed there");
+    if (!vocabulary.is_object())
+      rules_.refuse("model.vocab", vocabulary, "an object is needed there");
     std::unordered_map<Token, std::string_view> texts;
     for (const auto& item : vocabulary.items()) {
       const std::string key = "model.vocab." + printable_start(item.key());
-      const Token id = id_of(item.value(), key);
-      if (item.key().empty()) refuse(key, item.value(), "a token has at least one byte");
+      const Token id = rules_.id_of(item.value(), key);
+      if (item.key().empty()) rules_.refuse(key, item.value(), "a token has at least one byte");
       const auto [other, is_new] = texts.emplace(id, item.key());
       if (!is_new) {
-        refuse(key, item.value(),
-               fmt::format("{} has this id too", printable_start(other->second)));
+        rules_.refuse(key, item.value(),
+                      fmt::format("{} has this id too", printable_start(other->second)));
       }
       const auto bytes = bytes_of_symbols(item.key());
       definition_.vocabulary.push_back({id, bytes.value_or(item.key()), bytes.has_value()});
       ids_.emplace(item.key(), id);
     }
+  }
+
+  /// The token for bytes that the vocabulary lacks. It need not exist if all bytes do.
+  void read_unknown(const Json& value) {
+    if (value.is_null()) return;
+    const auto found = ids_.find(rules_.text_of(value, "model.unk_token"));
+    if (found != ids_.end()) {
+      definition_.unknown = found->second;
+      return;
+    }
     for (int byte = 0; byte < 256; ++byte) {
-      KZERO_REQUIRE(ids_.contains(symbol_of(static_cast<unsigned char>(byte))), ExitCode::files,
-                    "{}: model.vocab has no token for byte {}, but kzero needs one for each", path_,
-                    byte);
+      if (ids_.contains(symbol_of(static_cast<unsigned char>(byte)))) continue;
+      rules_.refuse("model.unk_token", value,
+                    fmt::format("model.vocab has neither this token nor one for byte {}", byte));
     }
   }
 
   Token word_id(const std::string& text, const std::string& key, const Json& merge) const {
     const auto found = ids_.find(text);
     if (found == ids_.end()) {
-      refuse(key, merge, "model.vocab has no " + json_shown(text));
+      rules_.refuse(key, merge, "model.vocab has no " + json_shown(text));
     }
     return found->second;
   }
 
   void read_merges(const Json& merges) {
-    if (!merges.is_array()) refuse("model.merges", merges, "a list is needed there");
+    if (!merges.is_array()) rules_.refuse("model.merges", merges, "a list is needed there");
     for (std::size_t i = 0; i < merges.size(); ++i) {
       const Json& merge = merges[i];
       const std::string key = fmt::format("model.merges[{}]", i);
@@ -209,7 +140,7 @@ class DefinitionReader {
   /// The two texts of a merge: a list of two, or, in old files, one text with a space between them.
   std::pair<std::string, std::string> sides(const Json& merge, const std::string& key) const {
     if (merge.is_array() && merge.size() == 2) {
-      return {text_of(merge[0], key), text_of(merge[1], key)};
+      return {rules_.text_of(merge[0], key), rules_.text_of(merge[1], key)};
     }
     if (merge.is_string()) {
       const auto& text = merge.get_ref<const std::string&>();
@@ -218,37 +149,40 @@ class DefinitionReader {
         return {text.substr(0, space), text.substr(space + 1)};
       }
     }
-    refuse(key, merge, "a merge is two texts, in a list or with one space between them");
+    rules_.refuse(key, merge, "a merge is two texts, in a list or with one space between them");
   }
 
   void read_added(const Json& list) {
     if (list.is_null()) return;
-    if (!list.is_array()) refuse("added_tokens", list, "a list is needed there");
+    if (!list.is_array()) rules_.refuse("added_tokens", list, "a list is needed there");
     std::unordered_set<std::string> contents;
     auto next = static_cast<Token>(definition_.vocabulary.size());
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string prefix = fmt::format("added_tokens[{}].", i);
       const Json& value = list[i];
       if (!value.is_object())
-        refuse(fmt::format("added_tokens[{}]", i), value, "an object is needed");
-      allow_keys(value, prefix,
-                 {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+        rules_.refuse(fmt::format("added_tokens[{}]", i), value, "an object is needed");
+      rules_.allow_keys(
+          value, prefix,
+          {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
       for (const char* key : {"single_word", "lstrip", "rstrip"}) {
-        allow(at(value, key), prefix + key, {false});
+        rules_.allow(at(value, key), prefix + key, {false});
       }
-      AddedToken token{
-          id_of(at(value, "id"), prefix + "id"), text_of(at(value, "content"), prefix + "content"),
-          flag_of(value, prefix, "special", false), flag_of(value, prefix, "normalized", true)};
+      AddedToken token{rules_.id_of(at(value, "id"), prefix + "id"),
+                       rules_.text_of(at(value, "content"), prefix + "content"),
+                       rules_.flag_of(value, prefix, "special", false),
+                       rules_.flag_of(value, prefix, "normalized", true)};
       if (token.content.empty() || !contents.insert(token.content).second) {
-        refuse(prefix + "content", token.content, "each added token needs a text of its own");
+        rules_.refuse(prefix + "content", token.content,
+                      "each added token needs a text of its own");
       }
       // The library gives an added token the id of its text in the vocabulary, or the next free
       // one.
       const auto found = ids_.find(token.content);
       const Token expected = found == ids_.end() ? next++ : found->second;
       if (token.id != expected) {
-        refuse(prefix + "id", at(value, "id"),
-               fmt::format("the tokenizers library reads it as {}", expected));
+        rules_.refuse(prefix + "id", at(value, "id"),
+                      fmt::format("the tokenizers library reads it as {}", expected));
       }
       check_spelling(token, prefix);
       definition_.added.push_back(std::move(token));
@@ -261,11 +195,30 @@ class DefinitionReader {
     if (!ids_.contains(token.content)) return;
     const auto bytes = bytes_of_symbols(token.content);
     if (bytes.has_value() && *bytes != token.content) {
-      refuse(prefix + "content", token.content, "in model.vocab this text stands for other bytes");
+      rules_.refuse(prefix + "content", token.content,
+                    "in model.vocab this text stands for other bytes");
     }
   }
 
-  const std::string& path_;
+  /// The library would write any id that a post_processor names.
+  void read_frame(const Json& value) {
+    definition_.frame = read_post_processor(rules_, value);
+    const auto is_known = [&](Token id) {
+      return std::ranges::find(definition_.vocabulary, id, &VocabularyEntry::id) !=
+                 definition_.vocabulary.end() ||
+             std::ranges::find(definition_.added, id, &AddedToken::id) != definition_.added.end();
+    };
+    for (const auto* side : {&definition_.frame.before, &definition_.frame.after}) {
+      for (const Token id : *side) {
+        if (!is_known(id)) {
+          rules_.refuse("post_processor", value,
+                        fmt::format("it adds token {}, which the file does not have", id));
+        }
+      }
+    }
+  }
+
+  Rules rules_;
   Definition definition_{};
   std::unordered_map<std::string, Token> ids_{};  // by the vocabulary's spelling
 };

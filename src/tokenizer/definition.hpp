@@ -1,12 +1,14 @@
 // Parses and checks a tokenizer.json. A file is refused unless kzero reproduces each of its rules.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/types.hpp"
+#include "tokenizer/post_processor.hpp"
 #include "tokenizer/split.hpp"
 
 namespace kzero::tokenizer {
@@ -32,14 +34,16 @@ struct Merge {
 };
 
 struct Definition {
-  std::vector<VocabularyEntry> vocabulary{};  // each id and each text once; has all 256 bytes
+  std::vector<VocabularyEntry> vocabulary{};  // each id and each text once
   std::vector<Merge> merges{};
   std::vector<AddedToken> added{};  // may reuse an id of the vocabulary
-  Split split = Split::gpt2;
-  bool has_prefix_space = false;
+  std::vector<SplitStep> steps{};   // at least one
   bool is_composed = false;
   bool takes_whole_words =
       false;  // a word that is in the vocabulary is not split ("ignore_merges")
+  std::optional<Token> unknown{};  // for bytes that the vocabulary lacks; none: they are left out
+  bool joins_unknown = false;      // a run of such bytes becomes one token ("fuse_unk")
+  Frame frame{};                   // tokens that are added around a text
 };
 
 /// Reads the text of a tokenizer.json; `path` is for messages. Throws Error(files), naming the key,

@@ -109,12 +109,30 @@ std::size_t llama3_end(const Scanner& scan, int digits) {
   return scan.white_space();
 }
 
+/// A run of at most `most` numbers, or of everything else.
+std::size_t digits_end(const Scanner& scan, int most) {
+  if (scan.has(scan.begin(), Kind::number)) return scan.run(scan.begin(), Kind::number, most);
+  std::size_t end = scan.begin();
+  while (!scan.is_end(end) && !scan.has(end, Kind::number)) end = scan.at(end).end;
+  return end;
+}
+
 }  // namespace
 
 std::size_t word_end(Split split, std::string_view text, std::size_t begin) {
   const Scanner scan(text, begin);
-  if (split == Split::gpt2) return gpt2_end(scan);
-  return llama3_end(scan, split == Split::llama3 ? 3 : 1);
+  switch (split) {
+    case Split::none:
+      return text.size();
+    case Split::gpt2:
+      return gpt2_end(scan);
+    case Split::digits:
+      return digits_end(scan, 0);
+    case Split::single_digits:
+      return digits_end(scan, 1);
+    default:
+      return llama3_end(scan, split == Split::llama3 ? 3 : 1);
+  }
 }
 
 }  // namespace kzero::tokenizer

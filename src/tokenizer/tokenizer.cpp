@@ -1,6 +1,6 @@
 #include "tokenizer/tokenizer.hpp"
 
-#include <array>
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -67,10 +67,12 @@ Tokenizer::Tokenizer(const std::string& path, std::string_view json)
     : Tokenizer(read_definition(path, json)) {}
 
 Tokenizer::Tokenizer(Definition definition)
-    : split_(definition.split),
-      has_prefix_space_(definition.has_prefix_space),
+    : steps_(std::move(definition.steps)),
       is_composed_(definition.is_composed),
       takes_whole_words_(definition.takes_whole_words),
+      unknown_(definition.unknown),
+      joins_unknown_(definition.joins_unknown),
+      frame_(std::move(definition.frame)),
       merges_(definition.merges) {
   for (auto& entry : definition.vocabulary) put(entry.id, entry.bytes, false);
   std::vector<AddedTokens::Entry> first, second;
@@ -89,7 +91,8 @@ Tokenizer::Tokenizer(Definition definition)
     if (entry.is_word) words_.emplace(entries_[entry.id].bytes, entry.id);
   }
   for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
-    bytes_[byte] = words_.at(std::string(1, static_cast<char>(byte)));
+    const auto found = words_.find(std::string(1, static_cast<char>(byte)));
+    if (found != words_.end()) bytes_[byte] = found->second;
   }
 }
 
@@ -120,6 +123,15 @@ std::vector<Token> Tokenizer::encode(std::string_view text) const {
   return std::move(encoding.tokens);
 }
 
+std::vector<Token> Tokenizer::encode_framed(std::string_view text) const {
+  std::vector<Token> tokens = encode(text);
+  const bool is_begun = tokens.size() >= frame_.before.size() &&
+                        std::equal(frame_.before.begin(), frame_.before.end(), tokens.begin());
+  if (!is_begun) tokens.insert(tokens.begin(), frame_.before.begin(), frame_.before.end());
+  tokens.insert(tokens.end(), frame_.after.begin(), frame_.after.end());
+  return tokens;
+}
+
 /// Encodes text between added tokens that are matched before normalization.
 void Tokenizer::encode_between(std::string_view raw, Encoding& encoding) const {
   std::string changed;
@@ -137,18 +149,18 @@ void Tokenizer::encode_between(std::string_view raw, Encoding& encoding) const {
 
 /// Encodes text without added tokens.
 void Tokenizer::encode_words(std::string_view text, Encoding& encoding) const {
-  if (text.empty()) return;
-  std::string changed;
-  if (has_prefix_space_ && text.front() != ' ') {
-    changed.reserve(text.size() + 1);
-    changed += ' ';
-    changed += text;
-    text = changed;
-  }
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = word_end(split_, text, at);
-    encode_word(text.substr(at, end - at), encoding);
-    at = end;
+  for_each_word(steps_, text, [&](std::string_view word) { encode_word(word, encoding); });
+}
+
+/// The tokens of a word's bytes, one after the other.
+void Tokenizer::take_symbols(std::string_view word, std::vector<Token>& symbols) const {
+  symbols.clear();
+  bool was_unknown = false;
+  for (const char byte : word) {
+    const auto known = bytes_[static_cast<unsigned char>(byte)];
+    const auto token = known ? known : unknown_;
+    if (token && (known || !was_unknown || !joins_unknown_)) symbols.push_back(*token);
+    was_unknown = !known;
   }
 }
 
@@ -164,10 +176,7 @@ void Tokenizer::encode_word(std::string_view word, Encoding& encoding) const {
   if (whole != words_.end()) {
     encoding.tokens.push_back(whole->second);
   } else {
-    encoding.symbols.clear();
-    for (const char byte : word) {
-      encoding.symbols.push_back(bytes_[static_cast<unsigned char>(byte)]);
-    }
+    take_symbols(word, encoding.symbols);
     merges_.apply(encoding.symbols, encoding.tokens, encoding.scratch);
   }
   if (word.size() > Encoding::longest_kept || encoding.kept.size() >= Encoding::most_kept) return;

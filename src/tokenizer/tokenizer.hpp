@@ -35,8 +35,14 @@ class Tokenizer {
 
   /// Returns the tokens of UTF-8 text, identical to the library's encode(text,
   /// add_special_tokens=False): the text of an added token becomes that token, special or not.
-  /// Throws Error(files) that names the offset of the first byte that is not UTF-8.
+  /// Bytes that the vocabulary lacks become its unk_token, or are left out if it names none. Throws
+  /// Error(files) that names the offset of the first byte that is not UTF-8.
   std::vector<Token> encode(std::string_view text) const;
+
+  /// encode(), between the tokens that the file's post_processor adds, identical to the library's
+  /// encode(text). Tokens with which the text already begins are not added again: a chat template
+  /// writes them itself. Throws as encode() does.
+  std::vector<Token> encode_framed(std::string_view text) const;
 
   /// Returns the bytes of the tokens, one after the other. They need not be valid UTF-8, because a
   /// token may end within a character. Throws Error(files) for an unknown id.
@@ -67,16 +73,19 @@ class Tokenizer {
   void encode_between(std::string_view raw, Encoding& encoding) const;
   void encode_words(std::string_view text, Encoding& encoding) const;
   void encode_word(std::string_view word, Encoding& encoding) const;
+  void take_symbols(std::string_view word, std::vector<Token>& symbols) const;
 
-  Split split_;
-  bool has_prefix_space_;
+  std::vector<SplitStep> steps_;
   bool is_composed_;  // text is normalized to NFC first
   bool takes_whole_words_;
+  std::optional<Token> unknown_;
+  bool joins_unknown_;
+  Frame frame_;
   Merges merges_;
   std::vector<Entry> entries_;                         // by id
   std::unordered_map<std::string_view, Token> words_;  // by bytes, which are in entries_
   std::unordered_map<std::string, Token> added_;       // by text
-  std::array<Token, 256> bytes_{};                     // of each byte alone
+  std::array<std::optional<Token>, 256> bytes_{};      // of each byte alone
   AddedTokens first_;                                  // matched in the original text
   AddedTokens second_;                                 // matched in the composed text
 };

@@ -2,6 +2,7 @@
 //
 //   encode_lines TOKENIZER keeps-text     its tokens, and checks that they give the text back
 //   encode_lines TOKENIZER changes-text   its tokens
+//   encode_lines TOKENIZER framed         these, between the tokens that the post_processor adds
 //   encode_lines TOKENIZER.json words     the ends of its words, in bytes
 #include <fmt/format.h>
 
@@ -29,11 +30,12 @@ std::vector<Token> tokens_of(const tokenizer::Tokenizer& one, const std::string&
   return tokens;
 }
 
-std::vector<std::size_t> word_ends(tokenizer::Split split, const std::string& text) {
+std::vector<std::size_t> word_ends(std::span<const tokenizer::SplitStep> steps,
+                                   const std::string& text) {
   std::vector<std::size_t> ends;
-  for (std::size_t at = 0; at < text.size(); ends.push_back(at)) {
-    at = tokenizer::word_end(split, text, at);
-  }
+  std::size_t at = 0;
+  tokenizer::for_each_word(steps, text,
+                           [&](std::string_view word) { ends.push_back(at += word.size()); });
   return ends;
 }
 
@@ -49,8 +51,11 @@ void print_lines(const std::string& path, std::string_view mode) {
   if (mode == "words") {
     std::ifstream file(path);
     const std::string json{std::istreambuf_iterator<char>(file), {}};
-    const tokenizer::Split split = tokenizer::read_definition(path, json).split;
-    print_for_each_line([&](const std::string& text) { return word_ends(split, text); });
+    const auto steps = tokenizer::read_definition(path, json).steps;
+    print_for_each_line([&](const std::string& text) { return word_ends(steps, text); });
+  } else if (mode == "framed") {
+    const tokenizer::Tokenizer one(path);
+    print_for_each_line([&](const std::string& text) { return one.encode_framed(text); });
   } else {
     const tokenizer::Tokenizer one(path);
     const bool is_kept = mode == "keeps-text";

@@ -29,14 +29,19 @@ std::string refusal(const std::string& patch, const std::string& split = "gpt2")
   return error_of(ExitCode::files, [&] { read_definition("t.json", json.dump()); });
 }
 
+/// The first split of a tokenizer of the test data.
+Split split_of(const std::string& name) {
+  return read_definition("t.json", good(name).dump()).steps.front().split;
+}
+
 TEST(Definition, IsReadFromAGoodFile) {
   const Definition gpt2 = read_definition("t.json", good().dump());
-  EXPECT_EQ(gpt2.split, Split::gpt2);
+  EXPECT_EQ(split_of("gpt2"), Split::gpt2);
   EXPECT_EQ(gpt2.vocabulary.size(), 768U);
   EXPECT_EQ(gpt2.merges.size(), 768U - 256U - 1U);
-  EXPECT_EQ(read_definition("t.json", good("llama3").dump()).split, Split::llama3);
+  EXPECT_EQ(split_of("llama3"), Split::llama3);
   EXPECT_TRUE(read_definition("t.json", good("llama3").dump()).takes_whole_words);
-  EXPECT_EQ(read_definition("t.json", good("qwen2").dump()).split, Split::qwen2);
+  EXPECT_EQ(split_of("qwen2"), Split::qwen2);
   EXPECT_TRUE(read_definition("t.json", good("qwen2").dump()).is_composed);
 }
 
@@ -64,12 +69,22 @@ TEST(Definition, RefusesOtherRules) {
       {R"({"model": {"new_rule": 1}})", "model.new_rule is 1, but kzero knows no such rule"},
       {R"({"normalizer": {"type": "Lowercase"}})", "normalizer is {"},
       {R"({"pre_tokenizer": {"type": "Whitespace"}})", "pre_tokenizer is {"},
-      {R"({"pre_tokenizer": {"use_regex": false}})", "pre_tokenizer.use_regex is false"},
+      {R"({"pre_tokenizer": {"use_regex": 1}})", "pre_tokenizer.use_regex is 1"},
+      {R"({"pre_tokenizer": {"type": "Sequence", "add_prefix_space": null, "trim_offsets": null,
+           "use_regex": null, "pretokenizers": []}})",
+       "pre_tokenizer.pretokenizers is [], but a list that ends with a ByteLevel is needed"},
+      {R"({"pre_tokenizer": {"type": "Sequence", "add_prefix_space": null, "trim_offsets": null,
+           "use_regex": null, "pretokenizers": [{"type": "Punctuation"}, {"type": "ByteLevel"}]}})",
+       "pre_tokenizer.pretokenizers[0] is {"},
+      {R"({"post_processor": {"type": "Surprise"}})", "post_processor is {"},
+      {R"({"post_processor": {"type": "BertProcessing", "sep": ["x", 900], "cls": ["y", 1]}})",
+       "it adds token 900, which the file does not have"},
+      {R"({"post_processor": {"type": "TemplateProcessing", "single": []}})",
+       "post_processor.single is [], but the text A is needed there"},
       {R"({"decoder": null})", "decoder is null"},
-      {R"({"truncation": {"max_length": 5}})", "truncation is {"},
-      {R"({"padding": {"length": 5}})", "padding is {"},
       {R"({"surprise": 1})", "surprise is 1"},
-      {R"({"model": {"vocab": {"a": null}}})", "no token for byte 97"},
+      {R"({"model": {"vocab": {"a": null}, "unk_token": "<unk>"}})",
+       "model.unk_token is \"<unk>\", but model.vocab has neither this token nor one for byte 97"},
       {R"({"model": {"vocab": {"a": 2}}})", "has this id too"},
       {R"({"model": {"vocab": {"a": -1}}})", "model.vocab.a is -1"},
       {R"({"model": {"merges": [["a", "qq"]]}})", "model.merges[0]"},

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -70,6 +72,54 @@ TEST(Tokenizer, KnowsItsSizeAndItsBytes) {
     EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { one.decode(Tokens{bad}); }),
                          "no token " + std::to_string(bad)));
   }
+}
+
+/// A tokenizer of the test data after a patch (RFC 7396).
+Tokenizer changed(const std::string& split, const std::string& patch) {
+  std::ifstream file(std::string(KZERO_TEST_DATA) + "/tokenizer/" + split + "/tokenizer.json");
+  auto json = nlohmann::json::parse(file);
+  json.merge_patch(nlohmann::json::parse(patch));
+  return Tokenizer("t.json", json.dump());
+}
+
+TEST(Tokenizer, CutsDigitsFirst) {
+  const Tokenizer one = changed("gpt2", R"({"pre_tokenizer": {"type": "Sequence",
+      "pretokenizers": [{"type": "Digits", "individual_digits": true},
+                        {"type": "ByteLevel", "add_prefix_space": false}],
+      "add_prefix_space": null, "trim_offsets": null, "use_regex": null}})");
+  EXPECT_EQ(one.encode(" 12"),
+            (Tokens{one.find(" ").value(), one.find("1").value(), one.find("2").value()}));
+}
+
+TEST(Tokenizer, LeavesOutBytesThatItsVocabularyLacks) {
+  const std::string missing = R"({"model": {"vocab": {"\u0104": null}, "merges": [)";
+  const Tokenizer one = changed("gpt2", missing + "]}}");
+  const Token a = one.find("a").value(), b = one.find("b").value();
+  EXPECT_EQ(one.encode("a\x04\x04"
+                       "b"),
+            (Tokens{a, b}));
+  const Tokenizer unknown = changed("gpt2", missing + R"(], "unk_token": "c"}})");
+  const Token c = one.find("c").value();
+  EXPECT_EQ(unknown.encode("a\x04\x04"
+                           "b"),
+            (Tokens{a, c, c, b}));
+  const Tokenizer joined = changed("gpt2", missing + R"(], "unk_token": "c", "fuse_unk": true}})");
+  EXPECT_EQ(joined.encode("a\x04\x04"
+                          "b"),
+            (Tokens{a, c, b}));
+}
+
+TEST(Tokenizer, AddsTheTokensOfItsPostProcessorOnce) {
+  const Tokenizer one = changed("llama3", R"({"post_processor": {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "x", "type_id": 0}},
+                 {"Sequence": {"id": "A", "type_id": 0}}],
+      "special_tokens": {"x": {"id": "x", "ids": [768], "tokens": ["x"]}}}})");
+  const Token begin = one.find("<|begin_of_text|>").value(), a = one.find("a").value();
+  ASSERT_EQ(begin, 768);
+  EXPECT_EQ(one.encode("a"), (Tokens{a}));
+  EXPECT_EQ(one.encode_framed("a"), (Tokens{begin, a}));
+  EXPECT_EQ(one.encode_framed(""), (Tokens{begin}));
+  EXPECT_EQ(one.encode_framed("<|begin_of_text|>a"), (Tokens{begin, a}));
 }
 
 TEST(Tokenizer, RefusesTextThatIsNotUtf8) {

@@ -1,0 +1,107 @@
+#include "tokenizer/post_processor.hpp"
+
+#include <fmt/format.h>
+
+namespace kzero::tokenizer {
+
+namespace {
+
+using Json = Rules::Json;
+
+/// The ids that a template writes for one of its special tokens.
+std::vector<Token> template_ids(const Rules& rules, const Json& processor, const Json& name,
+                                const std::string& prefix) {
+  const std::string& text = rules.text_of(name, prefix + "single");
+  const Json& tokens = Rules::at(processor, "special_tokens");
+  const Json& token = tokens.is_object() ? Rules::at(tokens, text.c_str()) : tokens;
+  const std::string key = prefix + "special_tokens." + text;
+  if (!token.is_object() || !Rules::at(token, "ids").is_array()) {
+    rules.refuse(key, token, "an object with ids is needed there");
+  }
+  std::vector<Token> ids;
+  for (const Json& id : Rules::at(token, "ids")) ids.push_back(rules.id_of(id, key + ".ids"));
+  return ids;
+}
+
+/// "single" is a list of special tokens and of the text, {"Sequence": {"id": "A"}}, which is in it
+/// once.
+Frame read_template(const Rules& rules, const Json& value, const std::string& prefix) {
+  rules.allow_keys(value, prefix, {"type", "single", "pair", "special_tokens"});
+  const Json& single = Rules::at(value, "single");
+  if (!single.is_array()) rules.refuse(prefix + "single", single, "a list is needed there");
+  Frame frame;
+  bool has_text = false;
+  for (std::size_t i = 0; i < single.size(); ++i) {
+    const std::string key = fmt::format("{}single[{}]", prefix, i);
+    const Json& piece = single[i];
+    const Json& special = piece.is_object() ? Rules::at(piece, "SpecialToken") : piece;
+    const Json& text = piece.is_object() ? Rules::at(piece, "Sequence") : piece;
+    if (special.is_object()) {
+      const auto ids = template_ids(rules, value, Rules::at(special, "id"), prefix);
+      auto& to = has_text ? frame.after : frame.before;
+      to.insert(to.end(), ids.begin(), ids.end());
+    } else if (text.is_object() && Rules::at(text, "id") == "A" && !has_text) {
+      has_text = true;
+    } else {
+      rules.refuse(key, piece, "kzero reads only special tokens and, once, the text A there");
+    }
+  }
+  if (!has_text) rules.refuse(prefix + "single", single, "the text A is needed there");
+  return frame;
+}
+
+/// RobertaProcessing and BertProcessing: "cls" before and "sep" after the text, each a token's text
+/// with its id.
+Frame read_classifier(const Rules& rules, const Json& value, const std::string& prefix) {
+  rules.allow_keys(value, prefix, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
+  const auto id = [&](const char* key) {
+    const Json& pair = Rules::at(value, key);
+    if (!pair.is_array() || pair.size() != 2) {
+      rules.refuse(prefix + key, pair, "a token's text and its id are needed there");
+    }
+    return rules.id_of(pair[1], prefix + key);
+  };
+  return {{id("cls")}, {id("sep")}};
+}
+
+Frame read_processor(const Rules& rules, const Json& value, const std::string& key) {
+  const Json type = value.is_object() ? Rules::at(value, "type") : Json();
+  const std::string prefix = key + ".";
+  if (type == "TemplateProcessing") return read_template(rules, value, prefix);
+  if (type == "RobertaProcessing" || type == "BertProcessing") {
+    return read_classifier(rules, value, prefix);
+  }
+  if (type == "ByteLevel") {
+    rules.allow_keys(value, prefix, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    return {};
+  }
+  rules.refuse(key, value,
+               "kzero reads only TemplateProcessing, RobertaProcessing, BertProcessing, ByteLevel "
+               "and a Sequence of these there");
+}
+
+}  // namespace
+
+Frame read_post_processor(const Rules& rules, const Json& value) {
+  const std::string key = "post_processor";
+  if (value.is_null()) return {};
+  if (!value.is_object() || Rules::at(value, "type") != "Sequence") {
+    return read_processor(rules, value, key);
+  }
+  rules.allow_keys(value, key + ".", {"type", "processors"});
+  const Json& list = Rules::at(value, "processors");
+  if (!list.is_array()) rules.refuse(key + ".processors", list, "a list is needed there");
+  Frame all;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string one = fmt::format("{}.processors[{}]", key, i);
+    const Frame frame = read_processor(rules, list[i], one);
+    if (frame.before.empty() && frame.after.empty()) continue;
+    if (!all.before.empty() || !all.after.empty()) {
+      rules.refuse(one, list[i], "the library cannot add tokens in two steps");
+    }
+    all = frame;
+  }
+  return all;
+}
+
+}  // namespace kzero::tokenizer
