@@ -29,7 +29,16 @@ from prepare_documents import InputError
 from prepare_files import printable
 from prepare_shards import Output
 from prepare_text import Corpus, parts_summary, write_shards
-from prepare_tokenizer import choose_end_token, configuration, highest_id, take_tokenizer, tokenizer_file, train_tokenizer
+from prepare_tokenizer import (
+    choose_end_token,
+    configuration,
+    document_beginning,
+    highest_id,
+    take_tokenizer,
+    tokenizer_file,
+    tokens_around,
+    train_tokenizer,
+)
 
 
 def whole_number(text):
@@ -81,6 +90,11 @@ def parse_arguments():
     add("--unique", action="store_true", help="leave out all but the first of equal documents")
     add("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens per file (default 100M)")
     add("--end-token", metavar="TEXT", help="the token before each document (default: the tokenizer's)")
+    add(
+        "--no-special-tokens",
+        action="store_true",
+        help="leave out the tokens that the tokenizer adds around a text, such as <|begin_of_text|>",
+    )
     add(
         "--processes",
         type=whole_number,
@@ -178,6 +192,16 @@ def check_output(arguments, kept):
     return own
 
 
+def added_tokens(arguments, tokenizer):
+    """(ids before, ids after) a text; both are empty with --no-special-tokens."""
+    before, after = ([], []) if arguments.no_special_tokens else tokens_around(tokenizer)
+    for what, ids in (("before", before), ("after", after)):
+        if ids and not arguments.chat:  # a chat template writes its own
+            texts = "".join(map(tokenizer.id_to_token, ids))
+            print(f"the tokenizer adds {printable(texts)} {what} a text (--no-special-tokens leaves it out)", flush=True)
+    return before, after
+
+
 def keep(arguments, output, kept):
     if arguments.training_only:
         print(f"{printable(arguments.tokenizer)} is not copied: kzero convert copies it with --tokenizer", flush=True)
@@ -200,7 +224,8 @@ def prepare_text(arguments, files, output):
     kept.setdefault("tokenizer_config.json", configuration(end))
     keep(arguments, output, kept)
     rules = tokenizer_file(arguments.tokenizer) if arguments.training_only else output.partial("tokenizer.json")
-    shards, text_bytes = write_shards(corpus, output, tokenizer, rules, tokenizer.token_to_id(end))
+    beginning = document_beginning(tokenizer.token_to_id(end), *added_tokens(arguments, tokenizer))
+    shards, text_bytes = write_shards(corpus, output, tokenizer, rules, beginning)
     output.commit(replaced)
     tokens = sum(part.count for part in shards)
     folder = json.dumps(output.folder.as_posix(), ensure_ascii=False)[1:-1]
@@ -219,7 +244,8 @@ def prepare_choices_files(arguments, files, output):
     replaced = check_output(arguments, kept)
     tokenizer.encode_special_tokens = True
     keep(arguments, output, kept)
-    count = prepare_choices.write_choices(files, tokenizer, output, arguments.name)
+    before, _ = added_tokens(arguments, tokenizer)
+    count = prepare_choices.write_choices(files, tokenizer, before, output, arguments.name)
     output.commit(replaced)
     print(f"{count} examples in {printable(str(output.folder / arguments.name))}_choices.bin")
 
@@ -231,7 +257,8 @@ def prepare_chat_files(arguments, files, output):
     replaced = check_output(arguments, kept)
     keep(arguments, output, kept)
     end = tokenizer.token_to_id(choose_end_token(tokenizer, kept, arguments.end_token))
-    lines, written = prepare_chat.write_chats(arguments, files, output, kept, end)
+    around = added_tokens(arguments, tokenizer)
+    lines, written = prepare_chat.write_chats(arguments, files, output, kept, end, around)
     output.commit(replaced)
     print(*lines, sep="\n")
     for file, documents, tokens in written:

@@ -23,9 +23,10 @@ PER_PROCESS = 1 << 20  # bytes of files for which another process is worth its s
 class Chats:
     """The chats of all files, encoded, as documents."""
 
-    def __init__(self, arguments, kept, end):
-        """`kept`: the files of the tokenizer, by name. `end`: the id of the token after a completion."""
-        self.arguments, self.kept, self.end = arguments, kept, end
+    def __init__(self, arguments, kept, end, around):
+        """`kept`: the files of the tokenizer, by name. `end`: the id of the token after a completion. `around`: the ids before
+        and after a text without a template."""
+        self.arguments, self.kept, self.end, self.around = arguments, kept, end, around
         self.tokenizer = without_post_processor(kept["tokenizer.json"])
         self.special = special_pattern(self.tokenizer)
         self.problems, self.ignored = Problems("lines"), collections.Counter()
@@ -36,7 +37,7 @@ class Chats:
 
     def read(self, files):
         processes = min(self.arguments.processes, 1 + sum(path.stat().st_size for path in files) // PER_PROCESS)
-        start = self.kept["tokenizer.json"], self.end, self.checked_source(files), self.arguments.each_turn
+        start = self.kept["tokenizer.json"], self.end, self.around, self.checked_source(files), self.arguments.each_turn
         progress = Progress("encoding")
         for results in encoded(self.batches(files, progress), processes, ChatEncoder, *start):
             for result in results:
@@ -152,9 +153,9 @@ class Chats:
             yield f"the chat template can write the date: {self.arguments.date} (--date)"
 
 
-def write_chats(arguments, files, output, kept, end):
+def write_chats(arguments, files, output, kept, end, around):
     """Writes the document files, without their names; returns (lines for people, the files as Chats.write gives them)."""
-    chats = Chats(arguments, kept, end)
+    chats = Chats(arguments, kept, end, around)
     chats.read(files)
     written = chats.write(output)
     return [printable(line) for line in chats.summary()], written

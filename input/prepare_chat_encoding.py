@@ -21,11 +21,11 @@ def without_post_processor(rules):
     return tokenizer
 
 
-def mark(encoding, ranges):
-    """(tokens, with the bit TARGET where a token is within a range, number of tokens that are partly in one). The first token is
-    no target."""
-    tokens, straddling = array("I", encoding.ids), 0
-    offsets, at = encoding.offsets, 0
+def mark(encoding, ranges, before=()):
+    """(tokens, with the bit TARGET where a token is within a range, number of tokens that are partly in one). The tokens `before`
+    come first. The first token is no target."""
+    tokens, straddling = array("I", [*before, *encoding.ids]), 0
+    offsets, at = [(0, 0)] * len(before) + encoding.offsets, 0
     for begin, end in sorted(ranges):
         while at < len(tokens) and offsets[at][1] <= begin:
             at += 1
@@ -40,13 +40,15 @@ def mark(encoding, ranges):
 
 
 class ChatEncoder:
-    tokenizer = end = turns = None
+    tokenizer = before = after = turns = None
 
     @classmethod
-    def start(cls, rules, end, source, each_turn):
-        """`rules`: a tokenizer.json's bytes. `end`: the token after a completion. `source`: of the template, or None."""
+    def start(cls, rules, end, around, source, each_turn):
+        """`rules`: a tokenizer.json's bytes. `end`: the token after a completion. `around`: the tokens before and after a text
+        without a template, which writes its own. `source`: of the template, or None."""
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        cls.tokenizer, cls.end = without_post_processor(rules), end
+        cls.tokenizer, (cls.before, after) = without_post_processor(rules), around
+        cls.after = [*after, *([] if after[-1:] == [end] else [end])]
         cls.turns = source and Turns(Template(source), special_pattern(cls.tokenizer), each_turn)
 
     @classmethod
@@ -66,13 +68,20 @@ class ChatEncoder:
     @classmethod
     def documents(cls, example):
         if example.messages is None:
-            texts = [(example.prompt + example.completion, [(len(example.prompt), len(example.prompt + example.completion))])]
+            marked = [cls.completion(example.prompt, example.completion)]
         else:
             texts = cls.turns.documents(example)
-        marked = [mark(cls.tokenizer.encode(text, add_special_tokens=False), ranges) for text, ranges in texts]
+            marked = [mark(cls.tokenizer.encode(text, add_special_tokens=False), ranges) for text, ranges in texts]
         for tokens, _ in marked:
-            if example.messages is None:
-                tokens.append(cls.end | TARGET)
             if not count_targets(tokens):
                 raise InputError("no token is a target: the assistant's turns have no text of their own")
         return [tokens for tokens, _ in marked], sum(straddling for _, straddling in marked)
+
+    @classmethod
+    def completion(cls, prompt, completion):
+        """(tokens, number of tokens that are partly in the completion) of a prompt and a completion."""
+        encoding = cls.tokenizer.encode(prompt + completion, add_special_tokens=False)
+        before = [] if encoding.ids[: len(cls.before)] == cls.before else cls.before
+        tokens, straddling = mark(encoding, [(len(prompt), len(prompt + completion))], before)
+        tokens.extend(token | TARGET for token in cls.after)
+        return tokens, straddling

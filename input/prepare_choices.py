@@ -29,9 +29,9 @@ def read_example(value, where):
     return context, endings, label
 
 
-def stream_of(tokenizer, index, context, endings, label, where):
-    """The numbers of one example."""
-    tokens = tokenizer.encode(context, add_special_tokens=False).ids
+def stream_of(tokenizer, before, index, context, endings, label, where):
+    """The numbers of one example. `before`: the tokens before its context."""
+    tokens = [*before, *tokenizer.encode(context, add_special_tokens=False).ids]
     stream = [START, 0, index, label, len(endings), len(tokens), *tokens]
     for ending in endings:
         tokens = tokenizer.encode(" " + ending, add_special_tokens=False).ids
@@ -44,8 +44,8 @@ def stream_of(tokenizer, index, context, endings, label, where):
     return stream
 
 
-def write_choices(files, tokenizer, output, name):
-    """Writes NAME_choices.bin; returns the number of examples."""
+def write_choices(files, tokenizer, before, output, name):
+    """Writes NAME_choices.bin, with the tokens `before` before each context; returns the number of examples."""
     numbers, longest, count = token_array(2), 0, 0
     for path in files:
         for where, value in objects(path):
@@ -53,7 +53,7 @@ def write_choices(files, tokenizer, output, name):
                 raise InputError(f"{where}: {value}")
             if count > START:
                 raise InputError(f"{where}: the format has room for {START + 1} examples")
-            stream = stream_of(tokenizer, count, *read_example(value, where), where)
+            stream = stream_of(tokenizer, before, count, *read_example(value, where), where)
             numbers.extend(stream)
             longest, count = max(longest, stream[1]), count + 1
     if not count:

@@ -18,7 +18,7 @@ def allows_cuts(rules):
     steps = rules.get("pre_tokenizer") or {}
     steps = steps.get("pretokenizers", [steps])
     last = steps[-1] if steps else {}
-    splits = [step.get("pattern", {}).get("Regex", "") for step in steps[:-1]]
+    splits = [step.get("pattern", {}).get("Regex", "") for step in steps[:-1] if step.get("type") != "Digits"]
     known = last.get("use_regex", True) if not splits else len(splits) == 1 and r"|\s*[\r\n]+|\s+(?!\S)|\s+" in splits[0]
     return (
         last.get("type") == "ByteLevel"
@@ -44,14 +44,15 @@ def batches(parts):
 class Encoder:
     """Encodes text in one process."""
 
-    tokenizer = end = width = None
+    tokenizer = beginning = width = None
 
     @classmethod
-    def start(cls, path, end, width):
+    def start(cls, path, beginning, width):
+        """`beginning`: the tokens before each document."""
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         from tokenizers import Tokenizer
 
-        cls.tokenizer, cls.end, cls.width = Tokenizer.from_file(path), end, width
+        cls.tokenizer, cls.beginning, cls.width = Tokenizer.from_file(path), beginning, width
         cls.tokenizer.encode_special_tokens = True
         cls.tokenizer.no_truncation()
         cls.tokenizer.no_padding()
@@ -67,7 +68,7 @@ class Encoder:
             raise InputError(f"the tokenizer cannot encode the text: {error}") from error
         for (_, is_start, _), encoding in zip(batch, encodings):
             if is_start:
-                tokens.append(cls.end)
+                tokens.extend(cls.beginning)
             tokens.extend(encoding.ids)
         return batch[0][2], little_endian(tokens), sum(len(text.encode()) for text in texts), sum(map(len, texts))
 

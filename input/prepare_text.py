@@ -73,8 +73,8 @@ def documents_of(parts, progress):
     return count, found
 
 
-def write_shards(corpus, output, tokenizer, rules, end):
-    """Encodes all text with the tokenizer of the file `rules`; returns the shards of training and of validation, and the bytes of
+def write_shards(corpus, output, tokenizer, rules, beginning):
+    """Encodes all text with the tokenizer of the file `rules`, with the tokens `beginning` before each document; returns the shards of training and of validation, and the bytes of
     text in both."""
     arguments, total = corpus.arguments, corpus.draw.kept
     width = 2 if highest_id(tokenizer) < 2**16 else 4
@@ -82,7 +82,7 @@ def write_shards(corpus, output, tokenizer, rules, end):
     progress, text_bytes = Progress("encoding", total), 0
     parts = corpus.parts(allows_cuts(json.loads(rules.read_bytes())))
     processes = min(arguments.processes, -(-total // BATCH))
-    for is_validation, tokens, size, characters in encoded(batches(parts), processes, Encoder, str(rules), end, width):
+    for is_validation, tokens, size, characters in encoded(batches(parts), processes, Encoder, str(rules), beginning, width):
         shards[is_validation].write(tokens)
         text_bytes += size
         progress.add(characters)

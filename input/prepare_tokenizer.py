@@ -57,6 +57,8 @@ def take_tokenizer(path, training_only):
         raise InputError(
             f"{file}: kzero generate would refuse it: {error} (--training-only takes it without a copy)"
         ) from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
     beside = [file.parent / name for name in KEPT]
     return tokenizer, {"tokenizer.json": file.read_bytes(), **{one.name: one.read_bytes() for one in beside if one.is_file()}}
 
@@ -106,6 +108,22 @@ def configuration(end_token):
         ).encode()
         + b"\n"
     )
+
+
+def tokens_around(tokenizer):
+    """(ids before, ids after) that the tokenizer's post_processor adds to a text, as Llama 3's adds <|begin_of_text|>."""
+    encoding = tokenizer.encode("a")
+    is_own = [not mask for mask in encoding.special_tokens_mask]
+    if True not in is_own:
+        return [], []  # the vocabulary lacks even this letter
+    first, end = is_own.index(True), len(is_own) - is_own[::-1].index(True)
+    return encoding.ids[:first], encoding.ids[end:]
+
+
+def document_beginning(end, before, after):
+    """The tokens before each document: those after the one before, the end token if it is not among them, those before a text."""
+    is_ended = after[-1:] == [end] or before[:1] == [end]
+    return [*after, *([] if is_ended else [end]), *before]
 
 
 def highest_id(tokenizer):

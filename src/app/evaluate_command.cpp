@@ -174,7 +174,8 @@ class Evaluation {
   }
 
   const infer::TokenText& token_text() {
-    if (!token_text_) token_text_ = infer::open_token_text(source_, arguments_.tokenizer);
+    if (!token_text_) token_text_ = 
+          infer::open_token_text(source_, arguments_.tokenizer, arguments_.special);
     return *token_text_;
   }
 
@@ -280,6 +281,7 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
   command->add_option("--tokenizer", arguments.tokenizer,
                       "tokenizer.json, for plain text and bits per byte; default: in the folder of "
                       "the model or its data");
+  add_special_tokens(*command, arguments.special);
   add_count(*command, "--batch", arguments.batch,
             "sequences at once on a rank; default: the checkpoint's micro-batch, else 4");
   add_count(*command, "--sequence", arguments.sequence,

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/types.hpp"
+#include "infer/token_text.hpp"
 
 namespace kzero::app {
 
@@ -17,6 +18,7 @@ struct EvaluateArguments {
   std::string format = "auto";
   Index token_bytes = 0;  // of raw files; 0: the checkpoint's data.token_bytes
   std::string tokenizer;  // empty: search for one
+  infer::SpecialTokens special = infer::SpecialTokens::added;
   Index batch = 0;        // 0: the checkpoint's micro-batch, or usual_batch
   Index sequence = 0;     // 0: the model's, or the length that choices need
   Index tokens = 0;       // 0: all

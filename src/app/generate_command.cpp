@@ -72,7 +72,7 @@ struct GenerateJob {
       : arguments(a), texts(read_prompts(world, a, input)) {
     const Index most = source.config.model.sequence;
     grid::collectively(world, [&] {
-      tokens = infer::open_token_text(source, a.tokenizer);
+      tokens = infer::open_token_text(source, a.tokenizer, a.special);
       for (Index i = 0; i < std::ssize(texts); ++i) {
         const auto prompt = infer::encode_prompt(*tokens, texts[i], i, a.max_tokens, most);
         const Index needed = std::ssize(prompt.tokens) + prompt.max_tokens;

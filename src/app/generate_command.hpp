@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "infer/sampler.hpp"
+#include "infer/token_text.hpp"
 
 namespace kzero::app {
 
@@ -19,6 +20,7 @@ struct GenerateArguments {
   infer::Sampling sampling;
   std::vector<std::string> stops;
   std::string tokenizer;
+  infer::SpecialTokens special = infer::SpecialTokens::added;
   Index tensor = 0;  // 0: all ranks
   std::optional<Dtype> precision;
   Index batch = 8;

@@ -78,6 +78,7 @@ CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
   command->add_option("--tokenizer", a.tokenizer,
                       "a tokenizer.json or its folder, or bytes; default: the one in the folder "
                       "of the model or its data");
+  add_special_tokens(*command, a.special);
   command
       ->add_option(
           "--tensor", a.tensor,

@@ -22,6 +22,12 @@ void add_precision(CLI::App& command, std::optional<Dtype>& precision) {
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
 }
 
+void add_special_tokens(CLI::App& command, infer::SpecialTokens& special) {
+  command.add_flag_callback(
+      "--no-special-tokens", [&special] { special = infer::SpecialTokens::left_out; },
+      "leave out the tokens that the tokenizer adds around a text, such as <|begin_of_text|>");
+}
+
 ExitCode run_inference(const std::function<ExitCode(const runtime::Session&)>& command) {
   const auto as_cores_allow = [] {
     check_launch(grid::world_group());

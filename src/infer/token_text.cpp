@@ -44,11 +44,12 @@ class ByteText : public TokenText {
 
 class TokenizerText : public TokenText {
  public:
-  TokenizerText(const fs::path& file, std::vector<Token> end_tokens)
-      : tokenizer_(file.string()), end_tokens_(std::move(end_tokens)) {}
+  TokenizerText(const fs::path& file, std::vector<Token> end_tokens, SpecialTokens special)
+      : tokenizer_(file.string()), end_tokens_(std::move(end_tokens)), special_(special) {}
 
   std::vector<Token> encode(std::string_view text) const override {
-    return tokenizer_.encode(text);
+    return special_ == SpecialTokens::added ? tokenizer_.encode_framed(text)
+                                            : tokenizer_.encode(text);
   }
   // Ids may have gaps, and a model's vocabulary is often rounded up beyond the tokenizer's.
   std::string_view bytes(Token token) const override {
@@ -69,6 +70,7 @@ class TokenizerText : public TokenText {
  private:
   tokenizer::Tokenizer tokenizer_;
   std::vector<Token> end_tokens_;
+  SpecialTokens special_;
 };
 
 /// A file's JSON object; an empty one if the file does not exist.
@@ -104,13 +106,13 @@ std::string end_content(const nlohmann::json& object) {
              : std::string();
 }
 
-std::unique_ptr<TokenText> open_tokenizer(const fs::path& file) {
+std::unique_ptr<TokenText> open_tokenizer(const fs::path& file, SpecialTokens special) {
   const fs::path folder = file.parent_path();
   std::vector<Token> ids;
   for (const char* name : {"generation_config.json", "config.json"}) {
     if (ids.empty()) ids = end_ids(object_of(folder / name), folder / name);
   }
-  auto text = std::make_unique<TokenizerText>(file, ids);
+  auto text = std::make_unique<TokenizerText>(file, ids, special);
   if (ids.empty()) {
     const std::string content = end_content(object_of(folder / "tokenizer_config.json"));
     if (!content.empty()) text->add_end_token(content);
@@ -131,7 +133,8 @@ fs::path tokenizer_file(const Source& source, const std::string& given) {
 
 }  // namespace
 
-std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given) {
+std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given,
+                                           SpecialTokens special) {
   const bool is_bytes =
       given == bytes_name || (given.empty() && source.is_checkpoint &&
                               source.config.data.format == deck::DataFormat::bytes);
@@ -139,7 +142,7 @@ std::unique_ptr<TokenText> open_token_text(const Source& source, const std::stri
   if (is_bytes) {
     text = std::make_unique<ByteText>();
   } else {
-    text = open_tokenizer(tokenizer_file(source, given));
+    text = open_tokenizer(tokenizer_file(source, given), special);
   }
   KZERO_REQUIRE(text->size() <= source.config.model.vocab, ExitCode::files,
                 "{} has {} tokens, but {} has a vocabulary of {}: it is not the model's tokenizer",

@@ -14,6 +14,7 @@ class TokenText {
  public:
   virtual ~TokenText() = default;
 
+  /// The tokens of a text, with those that the tokenizer adds around it unless they are left out.
   /// Throws Error(files) for text that cannot be encoded.
   virtual std::vector<Token> encode(std::string_view text) const = 0;
   /// The bytes of a token; none if the tokenizer does not have it.
@@ -29,12 +30,17 @@ class TokenText {
 /// The value of --tokenizer for tokens that are bytes.
 inline constexpr std::string_view bytes_name = "bytes";
 
+/// Whether encode() adds the tokens of a tokenizer.json's post_processor, such as
+/// <|begin_of_text|>.
+enum class SpecialTokens { added, left_out };
+
 /// Opens the tokens of `given`: a tokenizer.json, its folder, or "bytes". If `given` is empty, uses
 /// a checkpoint's data.format = "bytes", or the tokenizer.json in a Hugging Face folder or in the
 /// folder of the checkpoint's data. End tokens are eos_token_id of generation_config.json or
 /// config.json, or eos_token of tokenizer_config.json, in the tokenizer's folder. Throws
 /// Error(files) if there is no tokenizer or it has more tokens than the model's vocabulary. Not
 /// collective.
-std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given);
+std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given,
+                                           SpecialTokens special = SpecialTokens::added);
 
 }  // namespace kzero::infer

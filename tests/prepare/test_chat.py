@@ -107,6 +107,23 @@ class Targets(ChatCase):
         said = self.run_it(self.lines({"prompt": "there, hel", "completion": "lo there"}))
         self.assertIn("\n1 tokens are only partly in a turn of the assistant, and are not targets\n", said)
 
+    def test_a_completion_has_the_tokens_that_the_tokenizer_adds(self):
+        rules = json.loads((self.model / "tokenizer.json").read_text())
+        rules["post_processor"] = {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {"<s>": {"id": "<s>", "ids": [3], "tokens": ["<s>"]}},
+        }
+        (self.model / "tokenizer.json").write_text(json.dumps(rules))
+        self.template(templates.CHATML)
+        line, completion = chat("hello", "hello there"), {"prompt": "what is", "completion": " a rank?"}
+        documents = self.documents(completion, line)
+        self.assertEqual(documents[0], ("<s>what is a rank?<|endoftext|>", [" a rank?<|endoftext|>"]))
+        self.assertFalse(documents[1][0].startswith("<s>"), "a template writes what it wants")
+        documents = self.documents(completion, options=("--no-special-tokens",))
+        self.assertEqual(documents, [("what is a rank?<|endoftext|>", [" a rank?<|endoftext|>"])])
+
     def test_prompts_and_completions(self):
         documents = self.documents({"prompt": "what is", "completion": " a rank?"}, {"prompt": "a", "completion": "b"})
         self.assertEqual(

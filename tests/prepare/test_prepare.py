@@ -23,6 +23,70 @@ ENCODE_LINES = os.environ["ENCODE_LINES"]
 TOKENIZERS = Path(__file__).resolve().parents[1] / "data/tokenizer"
 
 
+def framed(before, after):
+    """A post_processor that adds tokens around a text."""
+    piece = lambda text: {"SpecialToken": {"id": text, "type_id": 0}}
+    return {
+        "type": "TemplateProcessing",
+        "single": [*map(piece, before), {"Sequence": {"id": "A", "type_id": 0}}, *map(piece, after)],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {text: {"id": text, "ids": [one], "tokens": [text]} for text, one in {**before, **after}.items()},
+    }
+
+
+class Frames(Prepared):
+    """A tokenizer that adds tokens around a text."""
+
+    def setUp(self):
+        super().setUp()
+        run(self.lines(), "-o", self.folder / "plain", "--vocab", 300)
+        self.rules = json.loads((self.folder / "plain/tokenizer.json").read_text())
+
+    def use(self, before, after=(), **others):
+        """Writes the tokenizer with such a post_processor; returns its folder."""
+        ids = {token["content"]: token["id"] for token in self.rules["added_tokens"]} | self.rules["model"]["vocab"]
+        frame = framed({text: ids[text] for text in before}, {text: ids[text] for text in after})
+        folder = self.folder / "framed"
+        folder.mkdir(exist_ok=True)
+        (folder / "tokenizer.json").write_text(json.dumps({**self.rules, "post_processor": frame, **others}))
+        return folder
+
+    def tokens(self, *options):
+        path = self.lines(texts=["a rank", "the node"])
+        run(path, "-o", self.out, "--tokenizer", self.folder / "framed", "--validation", 0, "--force", *options)
+        return self.read("train")
+
+    def test_text_has_them_around_each_document(self):
+        from tokenizers import Tokenizer
+
+        folder = self.use(["b", "c"])
+        library = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        end, rank, node = library.token_to_id(END), library.encode("a rank").ids, library.encode("the node").ids
+        self.assertEqual(self.tokens(), [end, *rank, end, *node])
+        plain = [library.encode(text, add_special_tokens=False).ids for text in ("a rank", "the node")]
+        self.assertEqual(self.tokens("--no-special-tokens"), [end, *plain[0], end, *plain[1]])
+        for before, after in (([END], []), ([], [END]), ([END], ["d"])):
+            folder = self.use(before, after)
+            added = Tokenizer.from_file(str(folder / "tokenizer.json")).encode("").ids
+            begin = [*added[len(before) :], *added[: len(before)]]
+            self.assertEqual(self.tokens(), [*begin, *plain[0], *begin, *plain[1]], (before, after))
+
+    def test_the_context_of_a_choice_begins_with_them(self):
+        from tokenizers import Tokenizer
+
+        truncation = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
+        folder = self.use(["b", "c"], ["d"], truncation=truncation)
+        (self.folder / "task.jsonl").write_text(json.dumps({"ctx": "A rank", "endings": ["a", "bc"], "label": 0}))
+        run(self.folder / "task.jsonl", "-o", self.out, "--choices", "--tokenizer", folder)
+        library = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        library.no_truncation()
+        context = library.encode("A rank").ids[:-1]
+        ending = library.encode(" a", add_special_tokens=False).ids
+        stream = list(array("H", (self.out / "text_choices.bin").read_bytes()[1024:]))
+        self.assertEqual(stream[5 : 6 + len(context)], [len(context), *context])
+        self.assertEqual(stream[6 + len(context) :][: 1 + len(ending)], [len(ending), *ending])
+
+
 class RoundTrip(Prepared):
     def test_lines_come_back(self):
         texts = documents(self.text, 60)
@@ -445,6 +509,8 @@ class Rules(unittest.TestCase):
         few = (None, 1, "missing", "one more")
         for split, values in (("gpt2", few), ("llama3", VALUES), ("qwen2", few)):
             rules = json.loads((TOKENIZERS / split / "tokenizer.json").read_text())
+            if split == "gpt2":
+                rules.update(OTHER_PARTS)
             self.assertEqual((self.refusal_here(rules), self.refusal_there(rules)), ("", ""))
             for change, path, value in changes(rules, values):
                 with self.subTest(split=split, path=path, value=value):
@@ -456,6 +522,25 @@ class Rules(unittest.TestCase):
         self.assertGreater(refused, 200)
 
 
+OTHER_PARTS = {
+    "truncation": {"direction": "Right", "max_length": 32, "strategy": "LongestFirst", "stride": 0},
+    "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]},
+    "pre_tokenizer": {
+        "type": "Sequence",
+        "pretokenizers": [{"type": "Digits", "individual_digits": True}, {"type": "ByteLevel", "add_prefix_space": False}],
+    },
+    "post_processor": {
+        "type": "Sequence",
+        "processors": [
+            {"type": "ByteLevel", "trim_offsets": False},
+            {
+                "type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}},
+            },
+        ],
+    },
+}
 VALUES = (
     None,
     False,

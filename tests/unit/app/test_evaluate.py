@@ -401,6 +401,19 @@ class Tokenizers(Trained):
         self.expect(self.run_kzero("convert", "saved", "hf"), 0)
         self.assertAlmostEqual(self.results("hf", "text.txt")[0]["loss"], plain["loss"], places=6)
 
+    def test_plain_text_has_the_tokens_that_the_tokenizer_adds(self):
+        rules = json.loads((self.folder / "data/tokenizer.json").read_text())
+        rules["post_processor"] = {"type": "BertProcessing", "cls": ["<|end|>", 258], "sep": ["b", 98]}
+        (self.folder / "begins.json").write_text(json.dumps(rules))
+        write_tokens(self.folder / "text.bin", [258, 97, 257, 98])
+        (self.folder / "text.txt").write_text("aabc")
+        write_tokens(self.folder / "bare.bin", [97, 257])
+        given = ("--tokenizer", "begins.json")
+        tokens, plain = self.results("saved", "text.bin", "text.txt", *given)
+        self.assertEqual({**plain, "file": "", "format": ""}, {**tokens, "file": "", "format": ""})
+        bare, plain = self.results("saved", "bare.bin", "text.txt", *given, "--no-special-tokens")
+        self.assertEqual({**plain, "file": "", "format": ""}, {**bare, "file": "", "format": ""})
+
     def test_a_plain_text_that_has_no_tokens_is_refused(self):
         (self.folder / "bad.txt").write_bytes(b"ab\xff")
         (self.folder / "empty.txt").write_bytes(b"")

@@ -269,6 +269,23 @@ class Tokenizers(GenerateTest):
         (self.folder / "hf/config.json").write_text(json.dumps({**model, "eos_token_id": None}))
         self.assertEqual(len(self.lines("--prompt", "", source="hf")), 1, "an empty text begins behind the end token")
 
+    def test_the_tokens_that_it_adds_come_before_a_prompt_once(self):
+        rules = json.loads(TOKENIZER.read_text())
+        piece = {"Sequence": {"id": "A", "type_id": 0}}
+        rules["post_processor"] = {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, piece],
+            "pair": [piece, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {"<|endoftext|>": {"id": "<|endoftext|>", "ids": [0], "tokens": ["<|endoftext|>"]}},
+        }
+        tokens = lambda prompt, *options: self.lines("--prompt", prompt, "--temperature", "0", *options)[0]["tokens"]
+        plain, begun = tokens("bo", "--tokenizer", TOKENIZER), tokens("<|endoftext|>bo", "--tokenizer", TOKENIZER)
+        (self.folder / "begins.json").write_text(json.dumps(rules))
+        self.assertEqual(tokens("bo", "--tokenizer", "begins.json"), begun)
+        self.assertEqual(tokens("<|endoftext|>bo", "--tokenizer", "begins.json"), begun)
+        self.assertEqual(tokens("bo", "--tokenizer", "begins.json", "--no-special-tokens"), plain)
+        self.assertEqual(len(tokens("", "--tokenizer", "begins.json")), 10, "an empty text begins with that token")
+
     def test_one_of_another_vocabulary_is_refused(self):
         self.expect(self.train("model.vocab=300", "checkpoint.folder=small", "run.metrics="), 0)
         self.expect(self.generate("--prompt", "a", "--tokenizer", TOKENIZER, source="small"), 4, "has 768 tokens")
