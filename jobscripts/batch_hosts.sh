@@ -5,12 +5,15 @@
 
 # use_hosts HOST...: sets the variables that relaunch.sh reads. The arguments are one host per rank.
 use_hosts() {
-  local host
-  local -A count=()
+  local host here_ranks
+  local -A ranks_of=()
   hosts=("$@") nodes=() ranks=$# ranks_per_node=0
   for host in "$@"; do
-    ((count[$host]++)) || nodes+=("$host")
-    ranks_per_node=$((count[$host] > ranks_per_node ? count[$host] : ranks_per_node))
+    # No name is in arithmetic, which would run a command in a subscript.
+    [[ -n ${ranks_of[$host]-} ]] || nodes+=("$host")
+    here_ranks=$((${ranks_of[$host]:-0} + 1))
+    ranks_of[$host]=$here_ranks
+    ranks_per_node=$((here_ranks > ranks_per_node ? here_ranks : ranks_per_node))
   done
   first_ranks=${KZERO_FIRST_RANKS:-$ranks}
   export KZERO_FIRST_RANKS=$first_ranks
@@ -20,7 +23,7 @@ launch() {
   local count=$1 file status
   shift
   file=$(mktemp) || return
-  printf '%s\n' "${hosts[@]}" | grep -xF "$(printf '%s\n' "${chosen[@]}")" | head -n "$count" >"$file"
+  printf '%s\n' "${hosts[@]}" | grep -xF -e "$(printf '%s\n' "${chosen[@]}")" | head -n "$count" >"$file"
   PBS_NODEFILE=$file "${bounded[@]}" "${launcher[@]/NODEFILE/$file}" "$count" "$@"
   status=$?
   rm -f "$file"

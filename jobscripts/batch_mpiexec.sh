@@ -7,15 +7,32 @@ job=$(hostname -s)-$$
 restarts=0
 threads=${OMP_NUM_THREADS:-1}
 allocation=$host_file
-mapfile -t listed < <(sed 's/#.*//; s/[[:space:]]*$//; /^$/d' "$host_file" | while IFS=': ' read -r host count _; do
-  for ((i = 0; i < ${count:-1}; ++i)); do
-    echo "$host"
+
+# Sets $listed to one host per rank.
+read_hosts() {
+  local line number=0 rank lines=()
+  local form="^[[:space:]]*($host_name)([[:space:]:]+([1-9][0-9]{0,3}))?[[:space:]]*$"
+  listed=()
+  mapfile -t lines <"$host_file" || exit 4
+  for line in "${lines[@]}"; do
+    ((++number))
+    line=${line%%#*}
+    [[ $line =~ [^[:space:]] ]] || continue
+    if [[ ! $line =~ $form ]]; then
+      printf '%s: line %d is %q; expected NAME or NAME:RANKS, with letters, digits and "._-" in a name and at most 9999 ranks\n' \
+        "$host_file" "$number" "$line" >&2
+      exit 2
+    fi
+    for ((rank = 0; rank < ${BASH_REMATCH[3]:-1}; ++rank)); do
+      listed+=("${BASH_REMATCH[1]}")
+    done
   done
-done)
-if ((${#listed[@]} == 0)); then
-  echo "$host_file: lists no hosts; expected lines of the form NAME or NAME:RANKS" >&2
-  exit 2
-fi
+  if ((${#listed[@]} == 0)); then
+    echo "$host_file: lists no hosts; expected lines of the form NAME or NAME:RANKS" >&2
+    exit 2
+  fi
+}
+read_hosts
 
 source "$here/batch_hosts.sh"
 use_hosts "${listed[@]}"

@@ -3,6 +3,7 @@
 # The scripts ask for --no-kill, so that a job that loses a node keeps the others. They ask for a range of nodes, so that a job that
 # is requeued can start without the node. With a fixed number of nodes the job would wait until the node is repaired.
 
+require_numbers SLURM_RESTART_COUNT SLURM_MEM_PER_NODE SLURM_MEM_PER_CPU SLURM_CPUS_ON_NODE SLURM_ARRAY_TASK_ID
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
 restarts=${SLURM_RESTART_COUNT:-0}

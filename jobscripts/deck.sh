@@ -49,7 +49,7 @@ fit_restart() {
 newest_checkpoint() {
   local folder
   folder=$(checkpoint_folder)
-  [[ -z $folder ]] || stat -c '%n %y' "$folder"/step_*[0-9]/manifest.h5 2>/dev/null | sort -V | tail -n 1
+  [[ -z $folder ]] || stat -c '%n %y' -- "$folder"/step_*[0-9]/manifest.h5 2>/dev/null | sort -V | tail -n 1
 }
 
 # Prints checkpoint.folder, from $words or from a line of its own in the deck.
@@ -72,5 +72,5 @@ folder_in_deck() {
       split(substr($0, 2), parts, substr($0, 1, 1))
       print parts[1]
       exit
-    }' "$1"
+    }' <"$1"  # awk would take a name with "=" for a setting and read standard input
 }

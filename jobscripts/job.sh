@@ -25,6 +25,32 @@ if (($# == 0)); then
   exit 2
 fi
 
+# Matched before arithmetic or a path uses them: bash runs commands that are in the text of a number, as in a[$(COMMAND)].
+whole_number='0|[1-9][0-9]{0,17}'
+host_name='[A-Za-z0-9][A-Za-z0-9._-]*'
+
+# require_numbers NAME...: ends the script unless each of the variables is unset, empty or a whole number.
+require_numbers() {
+  local name
+  for name in "$@"; do
+    if [[ ! ${!name-} =~ ^($whole_number)?$ ]]; then
+      printf '%s is %q; expected a whole number\n' "$name" "${!name}" >&2
+      exit 2
+    fi
+  done
+}
+
+# require_host_names NAME...: ends the script unless each is the name of a host.
+require_host_names() {
+  local name
+  for name in "$@"; do
+    if [[ ! $name =~ ^$host_name$ ]]; then
+      printf 'a host of this job is called %q; expected letters, digits and "._-"\n' "$name" >&2
+      exit 2
+    fi
+  done
+}
+
 say() { echo "$(date '+%F %T') job $job: $*"; }
 
 # joined WORD...: prints the words with commas between them.
@@ -32,7 +58,9 @@ joined() { (IFS=,; echo "$*"); }
 
 script=$0 arguments=("$@")
 here=$(dirname "${BASH_SOURCE[0]}")
+require_numbers KZERO_MAX_RESTARTS KZERO_MAX_RELAUNCH KZERO_RESTART KZERO_FIRST_RANKS
 source "$here/batch_${batch:-slurm}.sh" || exit
+require_host_names "${nodes[@]}"
 for part in deck nodes relaunch; do
   source "$here/$part.sh" || exit
 done

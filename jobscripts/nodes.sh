@@ -22,7 +22,7 @@ done
 # earlier launch does not end there.
 probe() {
   local chosen=("$1") bounded=(timeout -k 5 "${KZERO_PROBE_SECONDS:-20}")
-  KZERO_LAUNCH=probe launch 1 sh -c "$look" kzero "$started_by" 2>/dev/null </dev/null | sed -n 's/.*kzero-node \([0-9]\{1,\}\).*/\1/p'
+  KZERO_LAUNCH=probe launch 1 sh -c "$look" kzero "$started_by" 2>/dev/null </dev/null | sed -n 's/.*kzero-node \([0-9]\{1,18\}\).*/\1/p' | head -n 1
 }
 
 # Sets $answering and $free_kib. Probes run on 64 nodes at a time.

@@ -26,13 +26,13 @@ source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
 deck=$1 file=$2
 shift 2
-line=$(grep -Ev '^[[:space:]]*(#|$)' "$file" | sed -n "${SLURM_ARRAY_TASK_ID:?the job has no --array}p")
+line=$(grep -Ev '^[[:space:]]*(#|$)' <"$file" | sed -n "${SLURM_ARRAY_TASK_ID:?the job has no --array}p")
 if [[ -z $line ]]; then
   say "$file has no line $SLURM_ARRAY_TASK_ID of settings" >&2
   exit 2
 fi
 read -ra settings <<<"$line"
-folder=runs/$(basename "$file" .txt)/$SLURM_ARRAY_TASK_ID
+folder=runs/$(basename -- "$file" .txt)/$SLURM_ARRAY_TASK_ID
 overrides+=("checkpoint.folder=$folder/checkpoints" "run.metrics=$folder/metrics.jsonl")
 
 launcher=(srun --mpi="${KZERO_SRUN_MPI:-pmi2}" --cpus-per-task="$OMP_NUM_THREADS")

@@ -18,7 +18,7 @@ while sleep "${KZERO_GUARD_SECONDS:-60}"; do
   [[ $(cut -d' ' -f4 "/proc/$$/stat") == "$PPID" ]] || exit
   # Slurm removes a dead node from the job. No answer from the controller means nothing.
   now=$(squeue -h -j "$job" -t RUNNING -o %N) && [[ -n $now ]] || continue
-  if scontrol show hostnames "$now" | grep -qx "$node"; then
+  if scontrol show hostnames "$now" | grep -qxF -e "$node"; then
     continue
   fi
   say "lost $node, where its script ran: submitted again"

@@ -318,6 +318,16 @@ exec env -u PBS_JOBID -u PBS_NODEFILE {' '.join(LAUNCHER)} "${{@:2}}"
     def test_what_is_not_submitted_again(self):
         self.check_refusals("pbs.sh")
 
+    def test_a_host_of_the_job_runs_no_command(self):
+        for name in ("a[$(touch${IFS}ran)]", "-one", "../one"):
+            with self.subTest(name):
+                self.set_hosts("one", name)
+                self.submit("pbs.sh", "deck.toml", KZERO=KZERO)
+                ((code, said),) = self.run_all()
+                self.assertEqual(code, 2, said)
+                self.assertRegex(said, r"^a host of this job is called \S+; expected letters, digits")
+                self.assertEqual(list(self.folder.rglob("ran")), [])
+
 
 class Flux(StandInTest):
     def test_a_lost_node_is_left_out(self):

@@ -80,6 +80,8 @@ class HostsTest(unittest.TestCase):
     PROGRAM = STAND_IN
 
     def setUp(self):
+        self.input, never_written = os.pipe()  # a command that reads standard input waits for ever
+        self.addCleanup(lambda: [os.close(end) for end in (self.input, never_written)])
         self.folder = Path(tempfile.mkdtemp(prefix="kzero_relaunch_"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         (self.folder / "text").write_bytes(b"".join(b"%d bottles of beer, " % i for i in range(200)))
@@ -102,7 +104,7 @@ class HostsTest(unittest.TestCase):
         (self.folder / name).write_text(head + DIES + rest.replace("REAL_KZERO", KZERO))
         (self.folder / name).chmod(0o755)
 
-    def train(self, *arguments, **variables):
+    def train(self, *arguments, deck="deck.toml", **variables):
         """The exit code of mpiexec.sh; what it printed is in self.shown."""
         environment = {
             **os.environ,
@@ -111,10 +113,11 @@ class HostsTest(unittest.TestCase):
             **variables,
         }
         done = subprocess.run(
-            ["bash", ROOT / "jobscripts/mpiexec.sh", "hosts", "deck.toml", *arguments],
+            ["bash", ROOT / "jobscripts/mpiexec.sh", "hosts", deck, *arguments],
             cwd=self.folder,
             env=environment,
             timeout=PATIENCE,
+            stdin=self.input,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -304,6 +307,11 @@ class Decks(HostsTest):
                 self.assertEqual(self.train(*arguments, DIE="0", CHECKPOINTS=folder), 0, self.shown)
                 self.assertEqual(self.launches(), [1])
 
+    def test_a_deck_whose_name_awk_would_take_for_a_setting(self):
+        (self.folder / "deck.toml").rename(self.folder / "lr=1.toml")
+        self.assertEqual(self.train(deck="lr=1.toml", DIE="0"), 0, self.shown)
+        self.assertEqual(self.launches(), [1])
+
     def test_a_folder_that_is_not_the_decks(self):
         self.assertNotEqual(self.train(DIE="0", CHECKPOINTS="another"), 0)
         self.assertEqual(self.launches(), [])
@@ -319,6 +327,33 @@ class Usage(HostsTest):
         )
         self.assertEqual(done.returncode, 2)
         self.assertIn("usage: bash jobscripts/mpiexec.sh HOSTFILE DECK.toml", done.stderr)
+
+    def test_a_line_of_the_host_file_runs_no_command(self):
+        for line in (
+            "two:a[$(touch ran)]",
+            "a[$(touch ran)]",
+            "two a[$(touch ran)]",
+            "$(touch ran)",
+            "two:08",
+            "two:0",
+            "two:99999",
+            "two:1 more",
+            "-two",
+            "../two",
+        ):
+            with self.subTest(line):
+                self.write_hosts("one", line)
+                self.assertEqual(self.train(), 2, self.shown)
+                self.assertRegex(self.shown, r"^hosts: line 2 is \S.*; expected NAME or NAME:RANKS")
+                self.assertFalse((self.folder / "ran").exists())
+
+    def test_a_number_in_the_environment_runs_no_command(self):
+        for name in ("KZERO_MAX_RESTARTS", "KZERO_MAX_RELAUNCH", "KZERO_FIRST_RANKS"):
+            for value in ("a[$(touch ran)]", "-1", "three"):
+                with self.subTest(name, value=value):
+                    self.assertEqual(self.train(DIE="0", **{name: value}), 2, self.shown)
+                    self.assertRegex(self.shown, rf"^{name} is \S+.*; expected a whole number")
+                    self.assertFalse((self.folder / "ran").exists())
 
     def test_a_stop_in_time_says_how_to_go_on(self):
         self.assertEqual(self.train(END_WITH="75"), 75)
