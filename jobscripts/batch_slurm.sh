@@ -3,6 +3,11 @@
 # The scripts ask for --no-kill, so that a job that loses a node keeps the others. They ask for a range of nodes, so that a job that
 # is requeued can start without the node. With a fixed number of nodes the job would wait until the node is repaired.
 
+if [[ -z ${SLURM_JOB_ID-} ]]; then
+  echo "$script: this is not a Slurm job; submit it: sbatch $script ${arguments[*]}. Without Slurm, jobscripts/mpiexec.sh" \
+    "trains on hosts in a file, and mpiexec -n RANKS kzero train ${arguments[*]} on this one" >&2
+  exit 2
+fi
 require_numbers SLURM_RESTART_COUNT SLURM_MEM_PER_NODE SLURM_MEM_PER_CPU SLURM_CPUS_ON_NODE SLURM_ARRAY_TASK_ID
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}

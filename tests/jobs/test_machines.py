@@ -70,6 +70,23 @@ class Files(unittest.TestCase):
                 self.assertNotIn("scontrol", text)
 
 
+class WithoutSlurm(unittest.TestCase):
+    def test_a_slurm_script_run_by_hand_says_how_to_submit_it(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+        script = ROOT / "jobscripts/slurm_cpu.sh"
+        done = subprocess.run(
+            ["bash", script, "my.toml", "train.steps=3"],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn(f"this is not a Slurm job; submit it: sbatch {script} my.toml train.steps=3.", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+
+
 class Container(unittest.TestCase):
     TEXT = (ROOT / "jobscripts/containers/kzero.def").read_text()
 
