@@ -41,7 +41,7 @@ def write_documents(output, name, documents, numbers):
     starts = array("Q", [0])
     for number in numbers:
         starts.append(starts[-1] + documents.length(number))
-    with open(output.partial(name), "wb") as file:
+    with output.create(name) as file:
         head = struct.pack("<8sIIQQ", MAGIC, VERSION, 0, starts[-1], len(numbers))
         file.write(head.ljust(HEADER_BYTES, b"\0"))
         file.write(little_endian(starts))

@@ -4,7 +4,9 @@ A shard is 256 int32 (magic number, version, number of tokens, zeros) and then t
 20240520 and version 1 for uint16, 20240801 and 7 for uint32, as dev/data/data_common.py of llm.c writes them.
 """
 
+import errno
 import os
+import stat
 import struct
 import sys
 from array import array
@@ -29,6 +31,23 @@ def header(*numbers):
     return struct.pack("<256i", *numbers, *[0] * (256 - len(numbers)))
 
 
+def create(path):
+    """Opens a new file for writing. A file or link of that name is replaced if this user made it, as a killed process does. Whoever made
+    it otherwise could keep it open, or it could be another name of a file that has to stay: raises FileExistsError."""
+    try:
+        left = os.lstat(path)
+    except FileNotFoundError:
+        return open(path, "xb")
+    if not (stat.S_ISREG(left.st_mode) or stat.S_ISLNK(left.st_mode)):
+        raise FileExistsError(errno.EEXIST, "Is in the way, and is not a file", str(path))
+    if left.st_uid != os.geteuid():
+        raise FileExistsError(errno.EEXIST, f"Is in the way, and belongs to user {left.st_uid}; remove it", str(path))
+    if left.st_nlink != 1:
+        raise FileExistsError(errno.EEXIST, f"Is in the way, and has {left.st_nlink} names (hard links); remove it", str(path))
+    os.unlink(path)
+    return open(path, "xb")
+
+
 class Output:
     """Files of one folder that appear together, in commit(), or not at all."""
 
@@ -38,14 +57,18 @@ class Output:
         self.names = []
 
     def partial(self, name):
-        """The path to which the file is written until it is complete."""
-        if name not in self.names:
-            self.names.append(name)
+        """The path of the file until it is complete."""
         return self.folder / (name + ".partial")
 
     def write(self, name, data):
-        with open(self.partial(name), "wb") as file:
+        with self.create(name) as file:
             self.close(file, data)
+
+    def create(self, name):
+        """Opens the file of that name for writing, under its partial name."""
+        file = create(self.partial(name))
+        self.names.append(name)  # not before: what somebody else made is not discarded
+        return file
 
     @staticmethod
     def close(file, data=b""):
@@ -84,7 +107,7 @@ class Shards:
         at = 0
         while at < len(data):
             if self.file is None:
-                self.file = open(self.output.partial(f"{self.name}_{self.files:06}.bin"), "wb")
+                self.file = self.output.create(f"{self.name}_{self.files:06}.bin")
                 self.file.write(header())
                 self.files, self.filled = self.files + 1, 0
             part = data[at : at + (self.tokens_each - self.filled) * self.width]

@@ -8,8 +8,8 @@ Usage:
 import gzip
 import importlib.util
 import json
-import os
 import re
+import resource
 import subprocess
 import sys
 import unittest
@@ -204,12 +204,12 @@ class Files(ChatCase):
         )
         self.assertIn("more_train.docs was made with it", self.run_it(path, code=4))
 
-    def test_a_full_disk(self):
-        if not os.path.exists("/dev/full"):
-            self.skipTest("no /dev/full")
-        self.out.mkdir()
-        (self.out / "text_train.docs.partial").symlink_to("/dev/full")
-        self.assertIn("No space left on device", self.refused(GOOD))
+    def test_a_write_that_fails(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+        self.assertIn("File too large", self.run_it(self.lines(GOOD), code=4, preexec_fn=limit))
+        self.assertEqual(list(self.out.iterdir()), [])
 
 
 class Questions(ChatCase):

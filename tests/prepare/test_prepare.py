@@ -9,6 +9,7 @@ import gzip
 import importlib.util
 import json
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -468,14 +469,36 @@ class Refusals(Prepared):
         said = run(self.lines(), "-o", self.out, "--vocab", 300, "--name", "more", "--force", code=4)
         self.assertIn("text_train_000000.bin was made with it", said)
 
-    def test_a_full_disk(self):
-        if not os.path.exists("/dev/full"):
-            self.skipTest("no /dev/full")
-        self.out.mkdir()
-        (self.out / "text_train_000000.bin.partial").symlink_to("/dev/full")
-        said = run(self.lines(), "-o", self.out, "--vocab", 300, code=4)
-        self.assertIn("No space left on device", said)
+    def test_a_write_that_fails(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+
+        said = run(self.lines(), "-o", self.out, "--vocab", 300, code=4, preexec_fn=limit)
+        self.assertIn("File too large", said)
         self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_what_somebody_else_has_made_is_not_written_into(self):
+        """Where others may write, they can make the file first and keep it open, or link another file to its name."""
+        precious = self.folder / "precious"
+        precious.write_text("precious")
+        self.out.mkdir()
+        partial = self.out / "text_train_000000.bin.partial"
+        partial.hardlink_to(precious)
+        said = run(self.lines(), "-o", self.out, "--vocab", 300, code=4)
+        self.assertIn(f"{partial}: Is in the way, and has 2 names (hard links); remove it", said)
+        self.assertEqual(list(self.out.iterdir()), [partial])
+        partial.unlink()
+        partial.symlink_to(precious)
+        with (self.out / "tokenizer.json.partial").open("w") as kept_open:
+            run(self.lines(), "-o", self.out, "--vocab", 300)
+            kept_open.write("bad")
+        self.assertEqual(precious.read_text(), "precious")
+        json.loads((self.out / "tokenizer.json").read_text())
+        if os.geteuid() == 0:
+            partial.touch()
+            os.chown(partial, 12345, 12345)
+            said = run(self.lines(), "-o", self.out, "--vocab", 300, "--force", code=4)
+            self.assertIn(f"{partial}: Is in the way, and belongs to user 12345; remove it", said)
 
 
 class Rules(unittest.TestCase):
