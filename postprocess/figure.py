@@ -1,6 +1,7 @@
 """The style and the command line of all plots: PLOT RUN.jsonl [...] -o FILE.png."""
 
 import argparse
+import io
 import math
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import matplotlib
 
 matplotlib.use("Agg")  # draws to files; needs no display
 import matplotlib.pyplot as plt
+import output_file
 import records
 from matplotlib.ticker import EngFormatter
 from matplotlib.transforms import ScaledTranslation
@@ -146,7 +148,9 @@ def save(figure, output):
     if not Path(output).suffix:
         output += ".png"
     try:
-        figure.savefig(output)
+        data = io.BytesIO()
+        figure.savefig(data, format=Path(output).suffix[1:])
+        output_file.write(output, data.getvalue())
     except OSError as error:
         raise SystemExit(f"{output}: cannot be written: {error.strerror or error}") from None
     except ValueError as error:  # a suffix that names no format

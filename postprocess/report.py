@@ -14,6 +14,7 @@ import figure
 import goodput
 import matplotlib.pyplot as plt
 import naming
+import output_file
 import page
 import plot_goodput
 import plot_loss
@@ -76,7 +77,7 @@ def png_of(picture):
 def write(path, data):
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        output_file.write(path, data)
     except OSError as error:
         raise SystemExit(f"{path}: cannot be written: {error.strerror or error}") from None
     print(f"wrote {path}")

@@ -145,6 +145,18 @@ class Report(scripts.Scripts):
         self.assertEqual(result.returncode, 1)
         self.assertIn(f"{self.folder}/file/report.html: cannot be written", result.stderr)
 
+    def test_an_existing_file_is_replaced_and_not_written_into(self):
+        """Whoever made it may have it open, and it may be another name of a file that has to stay."""
+        precious = self.folder / "precious"
+        precious.write_text("precious")
+        for name, script in (("report.html", "report.py"), ("loss.png", "plot_loss.py")):
+            (self.folder / name).hardlink_to(precious)
+            result = self.run_script(script, write_run(self.folder / "a.jsonl"), "-o", self.folder / name)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertGreater((self.folder / name).stat().st_size, 1000)
+        self.assertEqual(precious.read_text(), "precious")
+        self.assertEqual(list(self.folder.glob(".*")), [])
+
 
 class Facts(unittest.TestCase):
     def setUp(self):
