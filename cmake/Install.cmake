@@ -1,5 +1,5 @@
-# Files that cmake --install puts under its prefix: bin/kzero, share/kzero/, a modulefile for Lmod, completion for bash,
-# zsh and fish. The manual page is made in src/app.
+# Files that cmake --install puts under its prefix: bin/kzero, two scripts next to it, share/kzero/, modulefiles for Lmod
+# and Environment Modules, completion for bash, zsh and fish. The manual page is made in src/app.
 include(GNUInstallDirs)
 
 # The program keeps the paths of the libraries that it was linked with outside the system's own folders (Kokkos, a site's
@@ -26,6 +26,15 @@ install(DIRECTORY docs input postprocess DESTINATION ${share} PATTERN __pycache_
 install(DIRECTORY jobscripts DESTINATION ${share} USE_SOURCE_PERMISSIONS)
 install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md SECURITY.md DESTINATION ${share})
 install(FILES cmake/modulefile.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/kzero RENAME ${PROJECT_VERSION}.lua)
+install(FILES cmake/modulefile.tcl DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/kzero RENAME ${PROJECT_VERSION})
 install(FILES cmake/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kzero)
 install(FILES cmake/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _kzero)
 install(FILES cmake/completion.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME kzero.fish)
+
+# The scripts in Python that users start need their neighbours, so bin/ gets a starter of each.
+file(RELATIVE_PATH from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/kzero)
+foreach(script IN ITEMS input/prepare.py postprocess/report.py)
+  cmake_path(GET script STEM name)
+  configure_file(cmake/on_path.sh.in ${PROJECT_BINARY_DIR}/generated/kzero-${name} @ONLY)
+  install(PROGRAMS ${PROJECT_BINARY_DIR}/generated/kzero-${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+endforeach()

@@ -9,4 +9,5 @@ whatis("Version: " .. myModuleVersion())
 whatis("Description: trains GPT-style language models with ZeRO from a batch job")
 
 prepend_path("PATH", pathJoin(prefix, "bin"))
+setenv("KZERO_SHARE", pathJoin(prefix, "share/kzero"))
 setenv("KZERO_JOBSCRIPTS", pathJoin(prefix, "share/kzero/jobscripts"))

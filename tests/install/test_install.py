@@ -100,11 +100,41 @@ class Install(unittest.TestCase):
         page = self.prefix / "share/man/man1/kzero.1"
         self.assertEqual(page.read_text(), self.run_here(self.prefix / "bin/kzero", "man"))
 
-    def test_what_the_modulefile_names_is_there(self):
-        text = (self.prefix / f"share/modulefiles/kzero/{os.environ['KZERO_VERSION']}.lua").read_text()
-        for path in ("bin", "share/kzero/jobscripts"):
-            self.assertIn(f'pathJoin(prefix, "{path}")', text)
+    def modulefile(self, suffix=""):
+        return self.prefix / f"share/modulefiles/kzero/{os.environ['KZERO_VERSION']}{suffix}"
+
+    # What a modulefile sets: paths below the prefix
+    SET = {"PATH": "bin", "KZERO_SHARE": "share/kzero", "KZERO_JOBSCRIPTS": "share/kzero/jobscripts"}
+
+    def test_what_the_modulefiles_name_is_there(self):
+        lua, tcl = self.modulefile(".lua").read_text(), self.modulefile().read_text()
+        self.assertTrue(tcl.startswith("#%Module"))
+        for name, path in self.SET.items():
+            self.assertRegex(lua, rf'(prepend_path|setenv)\("{name}", pathJoin\(prefix, "{path}"\)\)')
+            self.assertRegex(tcl, rf"(?m)^(prepend-path|setenv) {name} \$prefix/{path}$")
             self.assertTrue((self.prefix / path).is_dir())
+
+    @unittest.skipUnless(shutil.which("tclsh"), "tclsh is not installed")
+    def test_the_tcl_modulefile_finds_its_prefix(self):
+        """With stand-ins for the commands of Environment Modules that it uses."""
+        script = self.work / "load.tcl"
+        script.write_text(
+            "proc module-whatis {text} {}\n"
+            'foreach command {prepend-path setenv} { proc $command {name value} { puts "$name $value" } }\n'
+            f"set ModulesCurrentModulefile {{{self.modulefile()}}}\nsource $ModulesCurrentModulefile\n"
+        )
+        shown = dict(line.split(" ", 1) for line in self.run_here("tclsh", script).splitlines())
+        self.assertEqual(shown, {name: str(self.prefix / path) for name, path in self.SET.items()})
+
+    def test_scripts_in_python_start_from_path_also_through_a_link(self):
+        moved = self.folder / "moved"
+        moved.mkdir()
+        (moved / "bin").mkdir()
+        (moved / "bin/kzero-report").symlink_to(self.prefix / "bin/kzero-report")
+        tools = f"{self.prefix}/bin:/usr/bin:{os.environ['PATH']}"  # Debian's Python has matplotlib
+        self.assertIn("usage: prepare.py", self.run_here("env", f"PATH={tools}", "kzero-prepare", "--help"))
+        for path in (tools, f"{moved}/bin:/usr/bin:{os.environ['PATH']}"):
+            self.assertIn("usage: report.py", self.run_here("env", f"PATH={path}", "kzero-report", "--help"))
 
 
 if __name__ == "__main__":
