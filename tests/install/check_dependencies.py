@@ -18,7 +18,7 @@ BUILD_TOOLS = {"cmake", "pkgconfig"}
 LANGUAGES = {"c", "cxx"}
 # Of the environment alone: what developers and plots use
 DEVELOPMENT = {"ninja", "ccache", "llvm", "benchmark"}
-PYTHON = {"python", "py-h5py", "py-matplotlib", "py-numpy"}
+PYTHON = {"python", "py-h5py", "py-jinja2", "py-matplotlib", "py-numpy", "py-tokenizers", "py-zstandard"}
 CONDITIONS = {
     "KZERO_TESTS": "tests",
     "Kokkos_ENABLE_CUDA": "cuda",

@@ -113,6 +113,11 @@ class Container(unittest.TestCase):
         for option in re.findall(r"-D(KZERO_\w+)", self.TEXT):
             self.assertRegex((ROOT / "CMakeLists.txt").read_text(), rf"option\({option} ")
 
+    def test_its_python_modules_are_those_of_the_tests(self):
+        named = re.findall(r"\b(\w+==[\d.]+)", self.TEXT)
+        installed = re.search(r"attempt pip_install 'import jinja2.*\n(.*)", (ROOT / "cmake/debian.sh").read_text()).group(1)
+        self.assertEqual(named, installed.split())
+
     def test_its_own_test_passes_with_this_build(self):
         """%test, with paths of the image replaced by those of the tree."""
         (body,) = self.section("test")

@@ -25,6 +25,7 @@ class Kzero(CMakePackage, CudaPackage):
     variant("openmp", default=True, description="Several threads a rank")
     variant("nccl", default=True, when="+cuda", description="Messages between GPUs by NCCL")
     variant("cudnn", default=True, when="+cuda", description="Attention by cuDNN")
+    variant("python", default=True, description="The modules that kzero-prepare and kzero-report need")
     variant("tests", default=False, description="Build the tests, and run them with spack install --test=root")
 
     depends_on("c", type="build")
@@ -72,9 +73,16 @@ class Kzero(CMakePackage, CudaPackage):
     )
     depends_on("kokkos ~cuda", when="~cuda")
 
+    with when("+python"):
+        depends_on("python@3.11:", type="run")
+        depends_on("py-jinja2@3.1.6:", type="run")  # the sandbox of earlier ones has holes
+        depends_on("py-matplotlib", type="run")
+        depends_on("py-tokenizers", type="run")
+        depends_on("py-zstandard", type="run")
+
     with when("+tests"):
         depends_on("googletest@1.12:")
-        depends_on("python@3.9:", type=("build", "test"))
+        depends_on("python@3.11:", type=("build", "test"))
         depends_on("py-h5py", type=("build", "test"))
         depends_on("py-matplotlib", type=("build", "test"))
         depends_on("py-numpy", type=("build", "test"))
@@ -107,6 +115,7 @@ class Kzero(CMakePackage, CudaPackage):
             which("ctest", required=True)("--output-on-failure", "--exclude-regex", "^jobs_", "--label-exclude", "tools")
 
     def setup_run_environment(self, env):
+        env.set("KZERO_SHARE", self.prefix.share.kzero)
         env.set("KZERO_JOBSCRIPTS", self.prefix.share.kzero.jobscripts)
 
     def test_version(self):
@@ -115,6 +124,14 @@ class Kzero(CMakePackage, CudaPackage):
         assert "kzero" in said
         if not self.spec.satisfies("@main"):
             assert str(self.spec.version) in said
+
+    def test_scripts(self):
+        """The scripts in Python start, with the modules that they need."""
+        if not self.spec.satisfies("+python"):
+            raise SkipTest("this kzero was installed without the scripts' modules")
+        for name in ("kzero-prepare", "kzero-report"):
+            said = Executable(self.prefix.bin.join(name))("--help", output=str.split, error=str.split)
+            assert "usage" in said
 
     def test_train(self):
         """The quickstart deck trains for three steps on one rank and leaves a valid checkpoint."""
