@@ -18,6 +18,7 @@ import codecs
 import datetime
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -273,6 +274,7 @@ def main():
     sys.stdout.reconfigure(errors="backslashreplace")  # names and templates may have characters that the terminal lacks
     arguments = parse_arguments()
     tokenizers_python.find(*(["jinja2"] if arguments.chat else []))
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # from a batch system: leaves nothing behind
     output = None
     try:
         usual = frozenset((".jsonl",)) if arguments.chat else prepare_files.USUAL

@@ -4,6 +4,7 @@ A shard is 256 int32 (magic number, version, number of tokens, zeros) and then t
 20240520 and version 1 for uint16, 20240801 and 7 for uint32, as dev/data/data_common.py of llm.c writes them.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -52,9 +53,9 @@ class Output:
     """Files of one folder that appear together, in commit(), or not at all."""
 
     def __init__(self, folder):
-        self.folder = Path(folder)
+        self.folder, self.names = Path(folder), []
+        self.made = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.names = []
 
     def partial(self, name):
         """The path of the file until it is complete."""
@@ -89,8 +90,12 @@ class Output:
         os.close(folder)
 
     def discard(self):
+        """Removes what commit() has not named, and the folders that were made for it if they are empty."""
         for name in self.names:
             self.partial(name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for folder in self.made:
+                folder.rmdir()
 
 
 class Shards:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import prepare_rules
 from prepare_documents import InputError, surrogate_problem
+from prepare_report import Minutes
 
 TRAINING = 1 << 30  # most characters for training a tokenizer, taken evenly from all files
 END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>")
@@ -31,7 +32,8 @@ def train_tokenizer(vocab, end_token, parts, total, count):
     every = -(-total // TRAINING)
     some = (text for number, text in enumerate(parts) if number % every == 0)
     print(f"training a tokenizer of {vocab} tokens" + (f" on one part of the text in {every}" if every > 1 else ""), flush=True)
-    tokenizer.train_from_iterator(some, trainer, -(-count // every))
+    with Minutes("training the tokenizer"):
+        tokenizer.train_from_iterator(some, trainer, -(-count // every))
     return tokenizer
 
 

@@ -69,20 +69,20 @@ class Lines(ChatCase):
             ({**GOOD, "tools": [{"x": {"<|eot_id|>": 1}}]}, "its text contains the special token <|eot_id|>"),
         )
         said = []
-        for begin in range(0, len(cases), 20):
-            said += self.refused(GOOD, *(line for line, _ in cases[begin : begin + 20])).splitlines()
+        for begin in range(0, len(cases), 5):
+            said += self.refused(GOOD, *(line for line, _ in cases[begin : begin + 5])).splitlines()
         self.assertEqual(len(said), len(cases))
         for number, ((_, text), line) in enumerate(zip(cases, said)):
             with self.subTest(text):
-                self.assertTrue(line.startswith(f"prepare.py: {self.folder}/chats.jsonl:{number % 20 + 2}: {text}"), line)
-        self.assertTrue(said[19].endswith("(--skip-bad leaves out such lines)"), said[19])
+                self.assertTrue(line.startswith(f"prepare.py: {self.folder}/chats.jsonl:{number % 5 + 2}: {text}"), line)
+        self.assertTrue(said[4].endswith("(--skip-bad leaves out such lines)"), said[4])
 
     def test_they_may_be_left_out(self):
         path = self.lines(*[b"{oops"] * 30, GOOD, chat("a", "b<s>"), GOOD, {"messages": [turn("assistant", "a")]})
         said = self.run_it(path, "--skip-bad")
-        self.assertEqual(said.count("left out: "), 21)
-        self.assertIn("20: is not JSON: ", said)
-        self.assertIn("left out: and 12 more lines\n", said)
+        self.assertEqual(said.count("left out: "), 6)
+        self.assertIn("5: is not JSON: ", said)
+        self.assertIn("left out: and 27 more lines\n", said)
         self.assertIn("\n2 conversations, 2 documents, ", said)
         self.assertIn("\n32 lines are left out\n", said)
         self.assertEqual(len(read_documents(self.out / "text_train.docs")), 2)

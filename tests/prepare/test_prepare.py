@@ -7,16 +7,20 @@ Usage:
 
 import gzip
 import importlib.util
+import io
 import json
 import os
 import resource
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from array import array
 from pathlib import Path
+from unittest import mock
 
 from prepare_case import END, PREPARE, Prepared, documents, run, tokens_of
 
@@ -321,7 +325,7 @@ class Bad(Prepared):
         )
         self.assertIn("latin2.txt: is not UTF-8: byte 3 is 0xe9", said[2])
         self.assertTrue(said[3].endswith("(--skip-bad leaves out such files, --encoding NAME reads another encoding)"), said[3])
-        self.assertEqual(list(self.out.iterdir()), [])
+        self.assertFalse(self.out.exists())
 
     def test_they_may_be_left_out(self):
         for i in range(30):
@@ -329,8 +333,8 @@ class Bad(Prepared):
         (self.source / "odd.jsonl").write_bytes(b'{"text": "so far"}\n{oops')
         said = run(self.source, "-o", self.out, "--vocab", 257, "--validation", 0, "--skip-bad")
         self.assertEqual(self.split(self.read("train")), ["good"])
-        self.assertEqual(said.count("left out: "), 21)
-        self.assertIn("19.txt: is not UTF-8: byte 1800000 is 0xff\nleft out: and 11 more files\n", said)
+        self.assertEqual(said.count("left out: "), 6)
+        self.assertIn("04.txt: is not UTF-8: byte 1800000 is 0xff\nleft out: and 26 more files\n", said)
         self.assertIn("\n1 files, 1 documents, ", said)
         (self.source / "good.txt").unlink()
         self.assertIn("there is no text", run(self.source, "-o", self.folder / "no", "--vocab", 257, "--skip-bad", code=4))
@@ -367,7 +371,7 @@ class Refusals(Prepared):
         for part in parts:
             self.assertIn(part, said)
         self.assertEqual(said.count("\n"), 1, said)
-        self.assertEqual(list(self.out.iterdir()), [])
+        self.assertFalse(self.out.exists())
 
     def test_lines(self):
         good = b'{"text": "good"}\n'
@@ -416,7 +420,7 @@ class Refusals(Prepared):
                 'null or {"type": "NFC"} there',
                 said,
             )
-            self.assertEqual(list(self.out.iterdir()), [])
+            self.assertEqual(list(self.out.glob("*")), [])
             self.assertIn("lower.json is not copied", run(*given, self.folder / "lower.json", "--training-only"))
             self.assertEqual([file.name for file in self.out.iterdir() if file.suffix == ".json"], [])
             run(*given, self.folder / "same.json", "--force")
@@ -469,13 +473,36 @@ class Refusals(Prepared):
         said = run(self.lines(), "-o", self.out, "--vocab", 300, "--name", "more", "--force", code=4)
         self.assertIn("text_train_000000.bin was made with it", said)
 
+    def test_folders_that_were_made_are_removed(self):
+        inside = self.folder / "a/b/c"
+        run(self.folder / "absent", "-o", inside, code=4)
+        self.assertFalse((self.folder / "a").exists())
+        (self.folder / "a").mkdir()
+        bad = self.folder / "bad.jsonl"
+        bad.write_text("{oops")
+        run(bad, "-o", inside, code=4)
+        self.assertEqual(list((self.folder / "a").iterdir()), [])
+        run(bad, "-o", inside, "--choices", "--tokenizer", TOKENIZERS / "gpt2/tokenizer.json", code=4)
+        self.assertEqual(list((self.folder / "a").iterdir()), [])
+
+    def test_a_signal_leaves_nothing(self):
+        path = self.lines(texts=[self.text] * 2000)
+        for kind, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            command = [sys.executable, "-B", PREPARE, path, "-o", self.out, "--processes", "1"]
+            running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            running.stdout.readline()  # the text is read, and the tokenizer is trained
+            running.send_signal(kind)
+            running.communicate()
+            self.assertEqual(running.returncode, code)
+            self.assertFalse(self.out.exists())
+
     def test_a_write_that_fails(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 
         said = run(self.lines(), "-o", self.out, "--vocab", 300, code=4, preexec_fn=limit)
         self.assertIn("File too large", said)
-        self.assertEqual(list(self.out.iterdir()), [])
+        self.assertFalse(self.out.exists())
 
     def test_what_somebody_else_has_made_is_not_written_into(self):
         """Where others may write, they can make the file first and keep it open, or link another file to its name."""
@@ -499,6 +526,37 @@ class Refusals(Prepared):
             os.chown(partial, 12345, 12345)
             said = run(self.lines(), "-o", self.out, "--vocab", 300, "--force", code=4)
             self.assertIn(f"{partial}: Is in the way, and belongs to user 12345; remove it", said)
+
+
+class Reports(unittest.TestCase):
+    """Progress without a terminal: a line every minute."""
+
+    def setUp(self):
+        sys.path.insert(0, str(PREPARE.parent))
+        self.addCleanup(sys.path.remove, str(PREPARE.parent))
+
+    def test_a_line_every_minute(self):
+        import prepare_report
+
+        error, now = io.StringIO(), [0.0]
+        with mock.patch("sys.stderr", error), mock.patch("time.monotonic", lambda: now[0]):
+            progress = prepare_report.Progress("encoding", 7_200_000_000)
+            for _ in range(150):
+                now[0] += 1
+                progress.add(1_000_000)
+            progress.end()
+        self.assertEqual(
+            error.getvalue(),
+            "encoding: 0 %, 60 M characters, 1.0 M/s, 1:59:00 left\nencoding: 1 %, 120 M characters, 1.0 M/s, 1:58:00 left\n",
+        )
+
+    def test_work_that_shows_no_progress(self):
+        import prepare_report
+
+        error = io.StringIO()
+        with mock.patch("sys.stderr", error), mock.patch("prepare_report.MINUTE", 0.01), prepare_report.Minutes("training"):
+            while error.getvalue().count("training: 0 min\n") < 2:
+                time.sleep(0.01)
 
 
 class Rules(unittest.TestCase):
