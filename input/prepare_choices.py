@@ -3,60 +3,63 @@
 - 256 int32: 20240522, 1, number of examples, bytes of the longest example, zeros;
 - then a stream of uint16, for each example: 65535, bytes of the example from this number on, its index from 0, the label
   (which ending is right, from 0), the number of endings, the number of tokens of the context and those tokens, and for each
-  ending its number of tokens and those tokens. Each ending is encoded with a space before it. Little-endian.
+  ending its number of tokens and those tokens. Little-endian.
+
+If a number does not fit, the stream is of uint32, the version is 2, and an example begins with 2^32 - 1: llm.c does not have this.
 """
 
+from prepare_choice_forms import example_of, joint
 from prepare_documents import InputError, check_unicode
 from prepare_objects import objects
 from prepare_shards import header, little_endian, token_array
 
-MAGIC, VERSION, START = 20240522, 1, 65535
+MAGIC = 20240522
+START = {2: 2**16 - 1, 4: 2**32 - 1}  # the largest number, by the bytes of a number
+VERSION = {2: 1, 4: 2}
 
 
-def read_example(value, where):
-    """(context, endings, label) of an object {"ctx": text, "endings": [text, ...], "label": number}."""
-    context, endings, label = (value.get(key) for key in ("ctx", "endings", "label"))
+def check_example(context, endings, label, where):
     if not isinstance(context, str) or not context:
-        raise InputError(f"{where}: ctx has to be a text")
-    if not isinstance(endings, list) or len(endings) < 2 or not all(isinstance(ending, str) for ending in endings):
-        raise InputError(f"{where}: endings has to be a list of two or more texts")
-    if isinstance(label, str) and label.isascii() and label.isdigit():
-        label = int(label)  # as in the data set's own files
+        raise InputError(f"{where}: the context has to be a text")
+    if not isinstance(endings, list) or len(endings) < 2 or not all(isinstance(ending, str) and ending for ending in endings):
+        raise InputError(f"{where}: the endings have to be a list of two or more texts")
     if isinstance(label, bool) or not isinstance(label, int) or not 0 <= label < len(endings):
-        raise InputError(f"{where}: label has to be the number of an ending, from 0 to {len(endings) - 1}")
+        raise InputError(f"{where}: the label has to be the number of an ending, from 0 to {len(endings) - 1}")
     for text in (context, *endings):
         check_unicode(text, where)
-    return context, endings, label
 
 
-def stream_of(tokenizer, before, index, context, endings, label, where):
-    """The numbers of one example. `before`: the tokens before its context."""
-    tokens = [*before, *tokenizer.encode(context, add_special_tokens=False).ids]
-    stream = [START, 0, index, label, len(endings), len(tokens), *tokens]
-    for ending in endings:
-        tokens = tokenizer.encode(" " + ending, add_special_tokens=False).ids
-        stream += [len(tokens), *tokens]
-    stream[1] = 2 * len(stream)
-    if stream[1] >= START:
-        raise InputError(f"{where}: takes {stream[1]} bytes, but the format has room for {START - 1} an example")
-    if max(stream[5:]) >= START:
-        raise InputError(f"{where}: token {max(stream[5:])} does not fit: the format has room for ids below {START}")
-    return stream
+def numbers_of(tokenizer, before, index, context, endings, label):
+    """The numbers of one example after its bytes. `before`: the tokens before its context."""
+    encode = lambda text: tokenizer.encode(text, add_special_tokens=False).ids
+    numbers = token_array(4, (index, label, len(endings)))
+    for tokens in ([*before, *encode(context)], *(encode(joint(context, ending) + ending) for ending in endings)):
+        numbers.extend((len(tokens), *tokens))
+    return numbers
+
+
+def width_for(examples):
+    """The bytes of a number: 2 if all of these fit, otherwise 4."""
+    fits = all(2 * (len(numbers) + 2) < START[2] and max(numbers) < START[2] for numbers in examples)
+    return 2 if fits and len(examples) <= START[2] else 4
 
 
 def write_choices(files, tokenizer, before, output, name):
     """Writes NAME_choices.bin, with the tokens `before` before each context; returns the number of examples."""
-    numbers, longest, count = token_array(2), 0, 0
+    examples = []
     for path in files:
         for where, value in objects(path):
             if isinstance(value, InputError):
                 raise InputError(f"{where}: {value}")
-            if count > START:
-                raise InputError(f"{where}: the format has room for {START + 1} examples")
-            stream = stream_of(tokenizer, before, count, *read_example(value, where), where)
-            numbers.extend(stream)
-            longest, count = max(longest, stream[1]), count + 1
-    if not count:
+            context, endings, label = example_of(value, where)
+            check_example(context, endings, label, where)
+            examples.append(numbers_of(tokenizer, before, len(examples), context, endings, label))
+    if not examples:
         raise InputError(f"{', '.join(map(str, files))}: there is no example")
-    output.write(f"{name}_choices.bin", header(MAGIC, VERSION, count, longest) + little_endian(numbers))
-    return count
+    width, longest = width_for(examples), max(len(numbers) + 2 for numbers in examples)
+    stream = token_array(width)
+    for numbers in examples:
+        stream.extend((START[width], width * (len(numbers) + 2), *numbers))
+    data = header(MAGIC, VERSION[width], len(examples), width * longest) + little_endian(stream)
+    output.write(f"{name}_choices.bin", data)
+    return len(examples)

@@ -14,17 +14,19 @@ namespace kzero::data {
 
 namespace {
 
-constexpr std::int32_t choice_magic = 20240522, choice_version = 1;
-constexpr std::uint16_t start_of_example = 65535;
+constexpr std::int32_t choice_magic = 20240522;
 
 using Header = std::array<std::int32_t, llmc_header_bytes / 4>;
 
-/// The 16-bit integers of one file, read in order.
+/// The integers of one file, of `width` bytes each, read in order.
 class Words {
  public:
-  Words(const std::string& path, std::vector<std::uint16_t> words, Index vocab)
-      : path_(path), words_(std::move(words)), vocab_(vocab) {}
+  Words(const std::string& path, std::vector<std::uint32_t> words, Index width, Index vocab)
+      : path_(path), words_(std::move(words)), width_(width), vocab_(vocab) {}
 
+  Index width() const { return width_; }
+  /// The largest integer, which begins each example.
+  Index start_of_example() const { return width_ == 2 ? 0xffff : 0xffffffff; }
   Index position() const { return at_; }
   Index left() const { return std::ssize(words_) - at_; }
   void begin(Index example) { example_ = example; }
@@ -52,13 +54,13 @@ class Words {
 
   void require(bool is_right, const std::string& problem) const {
     KZERO_REQUIRE(is_right, ExitCode::files, "{}: example {} (counted from 0), byte {}: {}", path_,
-                  example_, llmc_header_bytes + 2 * at_, problem);
+                  example_, llmc_header_bytes + width_ * at_, problem);
   }
 
  private:
   const std::string& path_;
-  std::vector<std::uint16_t> words_;
-  Index vocab_, at_ = 0, example_ = 0;
+  std::vector<std::uint32_t> words_;
+  Index width_, vocab_, at_ = 0, example_ = 0;
 };
 
 std::string load(const std::string& path) {
@@ -76,25 +78,28 @@ Header read_header(std::span<const std::byte> bytes, const std::string& path) {
                 "{}: has no header of llm.c's choice format, {} bytes that begin with {}", path,
                 llmc_header_bytes, choice_magic);
   std::memcpy(header.data(), bytes.data(), llmc_header_bytes);
-  KZERO_REQUIRE(header[1] == choice_version, ExitCode::files,
-                "{}: is version {} of llm.c's choice format, but only version {} is read", path,
-                header[1], choice_version);
+  KZERO_REQUIRE(header[1] == 1 || header[1] == 2, ExitCode::files,
+                "{}: is version {} of the choice format, but only versions 1 and 2 are read", path,
+                header[1]);
   KZERO_REQUIRE(header[2] > 0, ExitCode::files, "{}: its header counts {} examples", path,
                 header[2]);
   return header;
 }
 
-std::vector<std::uint16_t> words_of(std::span<const std::byte> bytes, const std::string& path) {
-  KZERO_REQUIRE(bytes.size() % 2 == 0, ExitCode::files,
-                "{}: has an odd number of bytes; it is truncated or damaged", path);
-  std::vector<std::uint16_t> words(bytes.size() / 2);
+/// The integers of type T, as 32-bit ones.
+template <class T>
+std::vector<std::uint32_t> words_of(std::span<const std::byte> bytes, const std::string& path) {
+  KZERO_REQUIRE(bytes.size() % sizeof(T) == 0, ExitCode::files,
+                "{}: its bytes are no multiple of {}; it is truncated or damaged", path, sizeof(T));
+  std::vector<T> words(bytes.size() / sizeof(T));
   std::memcpy(words.data(), bytes.data(), bytes.size());
-  return words;
+  return {words.begin(), words.end()};
 }
 
 ChoiceExample read_example(Words& words) {
   const Index start = words.position();
-  words.require(words.take("an example") == start_of_example, "does not begin with 65535");
+  words.require(words.take("an example") == words.start_of_example(),
+                fmt::format("does not begin with {}", words.start_of_example()));
   const Index bytes = words.take("its bytes");
   words.take("its number");
   ChoiceExample example;
@@ -105,7 +110,7 @@ ChoiceExample read_example(Words& words) {
                 fmt::format("has label {}, but {} endings", example.label, endings));
   example.context = words.take_tokens("its context");
   for (Index i = 0; i < endings; ++i) example.endings.push_back(words.take_tokens("an ending"));
-  const Index found = 2 * (words.position() - start);
+  const Index found = words.width() * (words.position() - start);
   words.require(found == bytes, fmt::format("declares {} bytes, but has {}", bytes, found));
   return example;
 }
@@ -123,7 +128,9 @@ std::vector<ChoiceExample> read_choices(const std::string& path, Index vocab) {
   const std::string file = load(path);
   const auto bytes = std::as_bytes(std::span(file));
   const Header header = read_header(bytes, path);
-  Words words(path, words_of(bytes.subspan(llmc_header_bytes), path), vocab);
+  const auto stream = bytes.subspan(llmc_header_bytes);
+  Words words = header[1] == 1 ? Words(path, words_of<std::uint16_t>(stream, path), 2, vocab)
+                               : Words(path, words_of<std::uint32_t>(stream, path), 4, vocab);
   std::vector<ChoiceExample> examples;
   for (Index i = 0; i < header[2]; ++i) {
     words.begin(i);
@@ -131,7 +138,7 @@ std::vector<ChoiceExample> read_choices(const std::string& path, Index vocab) {
   }
   KZERO_REQUIRE(words.left() == 0, ExitCode::files,
                 "{}: its header counts {} examples, but {} bytes follow them", path, header[2],
-                2 * words.left());
+                words.width() * words.left());
   return examples;
 }
 

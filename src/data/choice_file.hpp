@@ -1,7 +1,8 @@
 // Multiple-choice questions in llm.c's format (write_evalfile in dev/data/data_common.py of llm.c).
 // The header has 256 int32: 20240522, version 1, the number of examples, bytes of the longest. Each
 // example then has 16-bit integers: 65535, its bytes, its number, its label, the number of endings,
-// and for the context and each ending the number of tokens and the tokens.
+// and for the context and each ending the number of tokens and the tokens. Version 2, which llm.c
+// does not have, is the same with 32-bit integers; an example begins with 2^32 - 1.
 #pragma once
 
 #include <cstddef>

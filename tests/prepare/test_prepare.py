@@ -702,17 +702,118 @@ class Choices(Prepared):
         self.assertEqual(header[:4], (20240522, 1, 2, longest))
         self.assertFalse(any(header[4:]))
 
+    def examples(self, *values):
+        """[(label, texts of the context and of each ending)] of the file that prepare.py makes of these objects."""
+        from tokenizers import Tokenizer
+
+        (self.folder / "task.json").write_text(json.dumps(values))
+        run(self.folder / "task.json", "-o", self.out, "--choices", "--force")
+        data = (self.out / "text_choices.bin").read_bytes()
+        version, count, longest = struct.unpack("<4i", data[:16])[1:]
+        numbers = list(array("I" if version == 2 else "H", data[1024:]))
+        tokenizer = Tokenizer.from_file(str(self.out / "tokenizer.json"))
+        found, width = [], 2 * version
+        for index in range(count):
+            size, label, texts = numbers[1] // width, numbers[3], []
+            self.assertEqual((numbers[0], numbers[2]), (256**width - 1, index))
+            at = 5
+            while at < size:
+                texts.append(tokenizer.decode(numbers[at + 1 : at + 1 + numbers[at]], skip_special_tokens=False))
+                at += 1 + numbers[at]
+            self.assertEqual((at, len(texts) - 1), (size, numbers[4]))
+            self.assertLessEqual(numbers[1], longest)
+            found.append((label, texts))
+            numbers = numbers[size:]
+        self.assertEqual(numbers, [])
+        return version, found
+
+    def test_the_forms_of_published_tasks(self):
+        run(self.lines(), "-o", self.out, "--vocab", 300)
+        version, found = self.examples(
+            {"ind": 4, "ctx": "A rank", "endings": ["waits.", "sends."], "label": "1", "source_id": "x"},
+            {
+                "id": "M",
+                "question": "Which?",
+                "choices": {"text": ["heat", "cold", "ice"], "label": ["A", "B", "C"]},
+                "answerKey": "C",
+            },
+            {"id": "N", "question": "Which?", "choices": {"text": ["heat", "cold"], "label": ["1", "2"]}, "answerKey": "1"},
+            {"question": " What? ", "subject": "high_school_physics", "choices": ["a", "b", "c", "d"], "answer": 3},
+            {"question": "What?", "choices": ["a", "b"], "answer": "B"},
+            {"goal": "Wait", "sol1": "Stand still", "sol2": "Run", "label": 0},
+        )
+        intro = "The following are multiple choice questions (with answers)"
+        question = " about high school physics.\n\nWhat?\nA. a\nB. b\nC. c\nD. d\nAnswer:"
+        self.assertEqual(version, 1)
+        self.assertEqual(
+            found,
+            [
+                (1, ["A rank", " waits.", " sends."]),
+                (2, ["Question: Which?\nAnswer:", " heat", " cold", " ice"]),
+                (0, ["Question: Which?\nAnswer:", " heat", " cold"]),
+                (3, [intro + question, " A", " B", " C", " D"]),
+                (1, [f"{intro}.\n\nWhat?\nA. a\nB. b\nAnswer:", " A", " B"]),
+                (0, ["Question: Wait\nAnswer:", " Stand still", " Run"]),
+            ],
+        )
+
+    def test_no_space_where_none_is_written(self):
+        run(self.lines(), "-o", self.out, "--vocab", 300)
+        cases = (
+            ("\u6c34\u662f", "\u51b7\u7684", ""),
+            ("The water is", "\u51b7\u7684", ""),
+            ("\u7b54\u6848\uff1a", "A", ""),
+            ("\u6c34\u662f", "cold", ""),
+            ("\u304a\u6e6f", "\u306f\u71b1\u3044", ""),
+            ("\u0e19\u0e49\u0e33", "\u0e23\u0e49\u0e2d\u0e19", ""),
+            ("\ubb3c\uc740", "\ucc28\uac11\ub2e4", " "),
+            ("\u0432\u043e\u0434\u0430", "\u0442\u0451\u043f\u043b\u0430\u044f", " "),
+            ("line\n", "next", ""),
+            ("word", " spaced", ""),
+            ("word", "plain", " "),
+        )
+        _, found = self.examples(
+            *({"ctx": context, "endings": [ending, ending + "b"], "label": 0} for context, ending, _ in cases)
+        )
+        self.assertEqual(found, [(0, [context, space + ending, space + ending + "b"]) for context, ending, space in cases])
+
+    def test_what_does_not_fit_into_16_bits_takes_32(self):
+        from tokenizers import Tokenizer
+
+        run(self.lines(), "-o", self.out, "--vocab", 300)
+        long = {"ctx": "\x01" * 40000, "endings": ["a", "b"], "label": 0}
+        self.assertEqual(self.examples(long), (2, [(0, ["\x01" * 40000, " a", " b"])]))
+        large = Tokenizer.from_file(str(self.out / "tokenizer.json"))
+        large.add_tokens([f"<|{i}|>" for i in range(70000)])
+        large.save(str(self.folder / "large.json"))
+        self.out = self.folder / "large"
+        self.out.mkdir()
+        (self.out / "tokenizer.json").write_bytes((self.folder / "large.json").read_bytes())
+        wide = {"ctx": "a<|65235|>", "endings": ["<|69999|>", "b"], "label": 1}
+        self.assertEqual(self.examples(wide), (2, [(1, ["a<|65235|>", " <|69999|>", " b"])]))
+        self.assertEqual(self.examples({**wide, "ctx": "a<|65234|>", "endings": ["c", "b"]})[0], 1)
+
     def test_what_is_refused(self):
         run(self.lines(), "-o", self.out, "--vocab", 300)
         for line, said in (
-            ('{"endings": ["a", "b"], "label": 0}', "task.jsonl:1: ctx has to be a text"),
-            ('{"ctx": "a", "endings": ["a"], "label": 0}', "task.jsonl:1: endings has to be a list"),
+            ('{"endings": ["a", "b"], "label": 0}', "task.jsonl:1: has neither ctx and endings (HellaSwag), nor question and "),
+            ('{"ctx": "", "endings": ["a", "b"], "label": 0}', "task.jsonl:1: the context has to be a text"),
+            ('{"ctx": "a", "endings": ["a"], "label": 0}', "task.jsonl:1: the endings have to be a list"),
+            ('{"ctx": "a", "endings": ["a", ""], "label": 0}', "task.jsonl:1: the endings have to be a list"),
             (
                 '{"ctx": "a", "endings": ["a", "b"], "label": 2}',
-                "task.jsonl:1: label has to be the number of an ending, from 0 to 1",
+                "task.jsonl:1: the label has to be the number of an ending, from 0 to 1",
             ),
-            ('{"ctx": "a", "endings": ["a", "b"], "label": ""}', "task.jsonl:1: label"),
-            (json.dumps({"ctx": "\x01" * 40000, "endings": ["a", "b"], "label": 0}), "the format has room for"),
+            ('{"ctx": "a", "endings": ["a", "b"], "label": ""}', "task.jsonl:1: the label"),
+            ('{"question": "a", "choices": {"text": ["a"]}}', "task.jsonl:1: choices has to have two lists of one length"),
+            (
+                '{"question": "a", "choices": {"text": ["a", "b"], "label": ["A", "B"]}, "answerKey": "C"}',
+                'task.jsonl:1: answerKey is "C", but the labels are ["A", "B"]',
+            ),
+            ('{"question": 5, "choices": ["a", "b"], "answer": 0}', "task.jsonl:1: question is 5, but a text is needed there"),
+            ('{"question": "a", "choices": ["a", 5], "answer": 0}', "task.jsonl:1: choices has to be a list of up to 26 texts"),
+            ('{"question": "a", "choices": ["a", "b"], "answer": "E"}', "task.jsonl:1: the label has to be"),
+            ('{"goal": "a", "sol1": "b", "label": 0}', "task.jsonl:1: the endings have to be a list"),
             ("", "there is no example"),
         ):
             (self.folder / "task.jsonl").write_text(line)

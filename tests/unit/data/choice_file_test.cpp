@@ -71,8 +71,36 @@ TEST_F(ChoiceFiles, OtherFilesAreNone) {
   EXPECT_NE(error_text([&] { read_choices(path("nothing"), 100); }).find("cannot be opened"),
             std::string::npos);
   EXPECT_EQ(error_text([&] { read_choices(path(""), 100); }), path("") + ": is not a regular file");
-  const std::string newer = write(example_words(0, {{1}, {2}, {3}}), 1, 2);
-  EXPECT_NE(error_text([&] { read_choices(newer, 100); }).find("is version 2"), std::string::npos);
+  const std::string newer = write(example_words(0, {{1}, {2}, {3}}), 1, 3);
+  EXPECT_NE(error_text([&] { read_choices(newer, 100); }).find("is version 3"), std::string::npos);
+}
+
+TEST_F(ChoiceFiles, TokensAbove16BitsAreReadFromVersion2) {
+  const std::uint32_t start = 0xffffffff;
+  const std::vector<std::uint32_t> good{start, 44, 0, 1, 2, 1, 65536, 1, 70000, 1, 151935};
+  const auto file = [&](const std::vector<std::uint32_t>& words, std::int32_t version = 2) {
+    return write_llmc("wide.bin", words, {20240522, version, 1});
+  };
+  const auto examples = read_choices(file(good), 151936);
+  ASSERT_EQ(examples.size(), 1U);
+  EXPECT_EQ(examples[0].label, 1);
+  EXPECT_EQ(examples[0].context, std::vector<Token>{65536});
+  EXPECT_EQ(examples[0].endings, (std::vector<std::vector<Token>>{{70000}, {151935}}));
+  const auto refusal = [&](const std::string& path, Index vocab) {
+    return error_text([&] { read_choices(path, vocab); });
+  };
+  EXPECT_NE(refusal(file(good), 70001).find("byte 1068: an ending has token 151935"),
+            std::string::npos);
+  auto other = good;
+  other[0] = 65535;
+  EXPECT_NE(refusal(file(other), 151936).find("does not begin with 4294967295"), std::string::npos);
+  other = good;
+  other[5] = start;
+  EXPECT_NE(refusal(file(other), 151936).find("its context has 4294967295 tokens, but only 5"),
+            std::string::npos);
+  EXPECT_NE(refusal(write_llmc("odd.bin", std::vector<std::uint16_t>{1}, {20240522, 2, 1}), 100)
+                .find("no multiple of 4"),
+            std::string::npos);
 }
 
 TEST_F(ChoiceFiles, DamageIsRefusedWithItsPlace) {
