@@ -11,6 +11,7 @@
 #include "base/printable.hpp"
 #include "convert/finite.hpp"
 #include "convert/json_file.hpp"
+#include "convert/model_file.hpp"
 
 namespace kzero::convert {
 
@@ -109,9 +110,9 @@ std::string peft_name(deck::ModelFamily family, const std::string& parameter) {
 
 AdapterWeights::AdapterWeights(const std::filesystem::path& folder, const deck::Lora& lora,
                                deck::ModelFamily family, const param::Table& table)
-    : family_(family), file_(folder / adapter_weights_name) {
-  std::vector<std::string> problems =
-      config_problems(read_json_object(folder / adapter_config_name, config_limit), lora);
+    : family_(family), file_(model_file(folder, adapter_weights_name)) {
+  std::vector<std::string> problems = config_problems(
+      read_json_object(model_file(folder, adapter_config_name), config_limit), lora);
   if (problems.empty()) problems = tensor_problems(file_, family, table);
   constexpr std::size_t most = 10;
   const std::size_t hidden = problems.size() - std::min(problems.size(), most);

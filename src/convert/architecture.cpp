@@ -11,6 +11,7 @@
 #include "convert/gpt2_config.hpp"
 #include "convert/json_file.hpp"
 #include "convert/llama_config.hpp"
+#include "convert/model_file.hpp"
 #include "convert/weight_files.hpp"
 #include "deck/architecture.hpp"
 
@@ -80,7 +81,8 @@ const KnownType& type_of(const std::string& name, const Json& config) {
 ConfigText load_config(const std::filesystem::path& path) {
   constexpr Index most_bytes = Index{1} << 20;
   std::error_code ignored;
-  const auto file = std::filesystem::is_directory(path, ignored) ? path / config_name : path;
+  const auto file =
+      std::filesystem::is_directory(path, ignored) ? model_file(path, config_name) : path;
   return {file, load_file(file, most_bytes)};
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "convert/json_file.hpp"
+#include "convert/model_file.hpp"
 #include "convert/weight_files.hpp"
 
 namespace kzero::convert {
@@ -34,19 +35,20 @@ fs::path find_tokenizer(const std::string& given, const fs::path& folder, const 
   if (!given.empty()) {
     std::error_code ignored;
     fs::path file =
-        fs::is_directory(given, ignored) ? fs::path(given) / tokenizer_name : fs::path(given);
+        fs::is_directory(given, ignored) ? model_file(given, tokenizer_name) : fs::path(given);
     KZERO_REQUIRE(is_there(file), ExitCode::files, "--tokenizer: {} does not exist",
                   printable(file.string()));
     return file;
   }
-  if (!folder.empty() && is_there(folder / tokenizer_name)) return folder / tokenizer_name;
+  if (!folder.empty() && is_there(folder / tokenizer_name))
+    return model_file(folder, tokenizer_name);
   if (data.format == deck::DataFormat::bytes) return {};  // a token is a byte
   std::vector<std::string> files = data.files;
   for (const deck::BlendSource& source : data.blend)
     files.insert(files.end(), source.files.begin(), source.files.end());
   for (const std::string& file : files) {
-    fs::path beside = parent_of(file) / tokenizer_name;
-    if (is_there(beside)) return beside;
+    if (is_there(parent_of(file) / tokenizer_name))
+      return model_file(parent_of(file), tokenizer_name);
   }
   return {};
 }
@@ -66,7 +68,7 @@ TokenizerFacts read_tokenizer_facts(const fs::path& tokenizer) {
     fail(ExitCode::files, "{}: is not a Hugging Face tokenizer with model.vocab and added_tokens",
          printable(tokenizer.string()));
   }
-  const fs::path configuration = parent_of(tokenizer) / "tokenizer_config.json";
+  const fs::path configuration = model_file(parent_of(tokenizer), "tokenizer_config.json");
   if (!is_there(configuration)) return facts;
   const Json config = read_json_object(configuration, most_tokenizer_bytes);
   for (const std::string name : {"bos_token", "eos_token", "pad_token"}) {
@@ -82,7 +84,7 @@ TokenizerFacts read_tokenizer_facts(const fs::path& tokenizer) {
 std::vector<fs::path> tokenizer_files(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const char* name : file_names)
-    if (is_there(folder / name)) found.push_back(folder / name);
+    if (is_there(folder / name)) found.push_back(model_file(folder, name));
   return found;
 }
 

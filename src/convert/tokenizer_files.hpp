@@ -16,7 +16,8 @@ inline constexpr const char* tokenizer_name = "tokenizer.json";
 /// Returns the tokenizer.json that `given` names, itself or its folder. If none is given, returns
 /// the one in `folder`, otherwise the first one in the folder of a data file that a deck names;
 /// paths are resolved as for training. Returns an empty path if there is none. Throws Error(files)
-/// if the given one does not exist. Not collective.
+/// if the given one does not exist, or for a link that leads out of its folder (model_file.hpp).
+/// Not collective.
 std::filesystem::path find_tokenizer(const std::string& given, const std::filesystem::path& folder,
                                      const deck::Data& data);
 
@@ -30,7 +31,8 @@ struct TokenizerFacts {
 /// Throws Error(files) if either file is not JSON of its kind.
 TokenizerFacts read_tokenizer_facts(const std::filesystem::path& tokenizer);
 
-/// The files of a tokenizer in `folder`: tokenizer.json, tokenizer_config.json and others.
+/// The files of a tokenizer in `folder`: tokenizer.json, tokenizer_config.json and others. Throws
+/// Error(files) for a link that leads out of the folder (model_file.hpp).
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
 
 }  // namespace kzero::convert

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "convert/json_file.hpp"
+#include "convert/model_file.hpp"
 
 namespace kzero::convert {
 
@@ -42,7 +43,8 @@ void add_files_of_index(const fs::path& index, WeightFiles& weights) {
     names.insert(name);
     weights.placed[tensor] = index.parent_path() / name;
   }
-  for (const std::string& name : names) weights.files.push_back(index.parent_path() / name);
+  for (const std::string& name : names)
+    weights.files.push_back(model_file(index.parent_path(), name));
 }
 
 /// The file in a folder from which all others are found.
@@ -57,7 +59,7 @@ fs::path entry_of(const fs::path& folder) {
                 is_there(folder / "pytorch_model.bin")
                     ? "; pytorch_model.bin has to be saved as safetensors first"
                     : "");
-  return folder / (single ? weights_name : index_name);
+  return model_file(folder, single ? weights_name : index_name);
 }
 
 }  // namespace
@@ -76,7 +78,7 @@ WeightFiles find_weight_files(const fs::path& path) {
     weights.files.push_back(entry);
   }
   const fs::path config = entry.parent_path() / config_name;
-  if (is_there(config)) weights.config = config;
+  if (is_there(config)) weights.config = model_file(entry.parent_path(), config_name);
   return weights;
 }
 

@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "base/printable.hpp"
 #include "convert/json_file.hpp"
+#include "convert/model_file.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "convert/weight_files.hpp"
 #include "tokenizer/tokenizer.hpp"
@@ -73,9 +74,10 @@ class TokenizerText : public TokenText {
   SpecialTokens special_;
 };
 
-/// A file's JSON object; an empty one if the file does not exist.
-nlohmann::json object_of(const fs::path& file) {
+/// The JSON object of a file in a model's folder; an empty one if the file does not exist.
+nlohmann::json object_of(const fs::path& folder, const std::string& name) {
   constexpr Index most_bytes = Index{64} << 20;  // as of a tokenizer's files
+  const fs::path file = convert::model_file(folder, name);
   if (!convert::is_there(file)) return nlohmann::json::object();
   return convert::read_json_object(file, most_bytes);
 }
@@ -110,11 +112,11 @@ std::unique_ptr<TokenText> open_tokenizer(const fs::path& file, SpecialTokens sp
   const fs::path folder = file.parent_path();
   std::vector<Token> ids;
   for (const char* name : {"generation_config.json", "config.json"}) {
-    if (ids.empty()) ids = end_ids(object_of(folder / name), folder / name);
+    if (ids.empty()) ids = end_ids(object_of(folder, name), folder / name);
   }
   auto text = std::make_unique<TokenizerText>(file, ids, special);
   if (ids.empty()) {
-    const std::string content = end_content(object_of(folder / "tokenizer_config.json"));
+    const std::string content = end_content(object_of(folder, "tokenizer_config.json"));
     if (!content.empty()) text->add_end_token(content);
   }
   return text;

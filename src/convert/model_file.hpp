@@ -1,0 +1,16 @@
+// The files of a model's folder. Somebody else may have made the folder, so a link in it must not
+// make kzero read, or copy into an export, a file from elsewhere.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace kzero::convert {
+
+/// Returns the path of `name` in a model's folder. All code that looks for a file in such a folder
+/// uses this function. Throws Error(files) if the name is a link that leads out of the folder, with
+/// one exception: a folder models--NAME/snapshots/COMMIT of a Hugging Face cache has links to the
+/// files in models--NAME/blobs. The folder itself may be a link. The file need not exist.
+std::filesystem::path model_file(const std::filesystem::path& folder, const std::string& name);
+
+}  // namespace kzero::convert
