@@ -65,11 +65,15 @@ std::vector<HeartbeatPeer> first_ranks(const grid::Group& world, const grid::Nod
   return peers;
 }
 
-/// A random number that all ranks know. Collective over `world`.
-std::uint64_t number_of_launch(const grid::Group& world) {
+/// A random key that only the ranks know. Collective over `world`.
+SipKey key_of_launch(const grid::Group& world) {
   std::random_device random;
-  return std::stoull(
-      world.broadcast(std::to_string(static_cast<std::uint64_t>(random()) << 32U | random())));
+  SipKey key{};
+  for (std::uint64_t& word : key) {
+    const std::uint64_t mine = static_cast<std::uint64_t>(random()) << 32U | random();
+    word = std::stoull(world.broadcast(std::to_string(mine)));
+  }
+  return key;
 }
 
 /// The nodes before and after a node in the ring of nodes, once each.
@@ -88,17 +92,19 @@ std::unique_ptr<runtime::Heartbeat> start(const grid::Group& world, const grid::
   std::vector<HeartbeatPeer> firsts =
       first_ranks(world, nodes, socket ? socket->endpoints() : std::vector<Endpoint>{});
   runtime::HeartbeatPlan plan{
-      .run = number_of_launch(world), .rank = static_cast<std::uint32_t>(rank), .silence = silence};
+      .key = key_of_launch(world), .rank = static_cast<std::uint32_t>(rank), .silence = silence};
   if (!socket) return nullptr;
+  HeartbeatPeer own_first = firsts[node];  // on this node all of its addresses lead to it
+  firsts[node].endpoints = socket->endpoints();
+  runtime::remove_shared_addresses(firsts);
   if (nodes.first_rank(node) == rank) {
     for (const int one : neighbours(node, nodes.count())) plan.watched.push_back(firsts[one]);
     firsts.erase(firsts.begin() + node);
     plan.told = std::move(firsts);
     plan.followers = nodes.ranks(node).size() - 1;
   } else {
-    HeartbeatPeer& first = firsts[node];
-    first.name = fmt::format("rank {} of this node", first.rank);
-    plan.watched.push_back(std::move(first));
+    own_first.name = fmt::format("rank {} of this node", own_first.rank);
+    plan.watched.push_back(std::move(own_first));
   }
   return std::make_unique<runtime::Heartbeat>(
       std::move(*socket), std::move(plan),

@@ -1,7 +1,9 @@
 #include "runtime/heartbeat.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <map>
+#include <set>
 #include <utility>
 
 namespace kzero::runtime {
@@ -19,8 +21,26 @@ constexpr int repetitions = 3;  // of one-time messages, because datagrams get l
 
 }  // namespace
 
+void remove_shared_addresses(std::vector<HeartbeatPeer>& peers) {
+  using Address = decltype(Endpoint::address);
+  std::map<Address, std::size_t> first_owner;
+  std::set<Address> shared;
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    for (const Endpoint& endpoint : peers[i].endpoints) {
+      if (first_owner.try_emplace(endpoint.address, i).first->second != i)
+        shared.insert(endpoint.address);
+    }
+  }
+  for (HeartbeatPeer& peer : peers)
+    std::erase_if(peer.endpoints,
+                  [&](const Endpoint& one) { return shared.contains(one.address); });
+}
+
 Heartbeat::Heartbeat(DatagramSocket socket, HeartbeatPlan plan, Alarm alarm)
-    : socket_(std::move(socket)), plan_(std::move(plan)), alarm_(std::move(alarm)) {
+    : socket_(std::move(socket)),
+      plan_(std::move(plan)),
+      alarm_(std::move(alarm)),
+      inbox_(plan_.key, plan_.rank) {
   for (const HeartbeatPeer& peer : plan_.watched) watched_.push_back({peer});
   followers_.reserve(plan_.followers);
   thread_ = std::thread([this] { run(); });
@@ -28,21 +48,22 @@ Heartbeat::Heartbeat(DatagramSocket socket, HeartbeatPlan plan, Alarm alarm)
 
 Heartbeat::~Heartbeat() {
   stopping_ = true;
-  send(Message::wake, socket_.loopback());
+  send(Kind::wake, plan_.rank, std::array{socket_.loopback()});
   thread_.join();
-  for (int i = 0; i < repetitions; ++i) send_to_all(Message::ended);
+  for (int i = 0; i < repetitions; ++i) send_to_all(Kind::ended);
 }
 
-void Heartbeat::send(Message message, const Endpoint& to) const {
-  const Datagram datagram{plan_.run, message, plan_.rank};
-  socket_.send(to, std::as_bytes(std::span(&datagram, 1)));
+/// Sends one message to all addresses of a rank.
+void Heartbeat::send(Kind kind, std::uint32_t rank, std::span<const Endpoint> endpoints) {
+  const SealedMessage message =
+      seal({.kind = kind, .from = plan_.rank, .to = rank, .counter = ++sent_}, plan_.key);
+  for (const Endpoint& endpoint : endpoints) socket_.send(endpoint, message);
 }
 
 /// Sends to the peers that this process watches or is watched by.
-void Heartbeat::send_to_all(Message message) const {
-  for (const Watched& one : watched_)
-    for (const Endpoint& endpoint : one.peer.endpoints) send(message, endpoint);
-  for (const Follower& follower : followers_) send(message, follower.endpoint);
+void Heartbeat::send_to_all(Kind kind) {
+  for (const Watched& one : watched_) send(kind, one.peer.rank, one.peer.endpoints);
+  for (const Follower& one : followers_) send(kind, one.rank, std::array{one.endpoint});
 }
 
 void Heartbeat::run() {
@@ -53,7 +74,7 @@ void Heartbeat::run() {
     const auto now = Clock::now();
     if (now < next) continue;
     next = now + std::chrono::duration_cast<Clock::duration>(interval);
-    send_to_all(Message::alive);
+    send_to_all(Kind::alive);
     // A gap between two checks is time in which this process did not run: it was suspended.
     const Seconds elapsed = std::min<Seconds>(now - std::exchange(looked, now), 2 * interval);
     if (!look(elapsed.count())) return;
@@ -62,21 +83,22 @@ void Heartbeat::run() {
 
 /// Handles one datagram, if one arrives. Returns false if the thread should end.
 bool Heartbeat::listen(std::chrono::duration<double> patience) {
-  Datagram datagram;
-  const auto room = std::as_writable_bytes(std::span(&datagram, 1));
+  SealedMessage room{};
   const auto received = socket_.receive(room, patience);
-  if (!received || received->bytes != sizeof datagram || datagram.run != plan_.run) return true;
-  switch (datagram.message) {
-    case Message::alive:
-      note_alive(datagram.rank, received->from);
+  if (!received || received->bytes != room.size()) return true;
+  const auto message = inbox_.accept(room);
+  if (!message) return true;
+  switch (message->kind) {
+    case Kind::alive:
+      note_alive(message->from, received->from);
       return true;
-    case Message::ended:
-      note_ended(datagram.rank);
+    case Kind::ended:
+      note_ended(message->from);
       return true;
-    case Message::alarm:
+    case Kind::alarm:
       raise({Silence::Kind::told, {}, 0});
       return false;
-    case Message::wake:
+    case Kind::wake:
       return true;
   }
   return true;
@@ -133,10 +155,9 @@ void Heartbeat::mention_unheard() {
 /// Tells the others before raising the alarm, which does not return in a run.
 void Heartbeat::raise(const Silence& silence) {
   for (int i = 0; i < repetitions; ++i) {
-    for (const Follower& follower : followers_) send(Message::alarm, follower.endpoint);
+    for (const Follower& one : followers_) send(Kind::alarm, one.rank, std::array{one.endpoint});
     if (silence.kind == Silence::Kind::told) continue;
-    for (const HeartbeatPeer& peer : plan_.told)
-      for (const Endpoint& endpoint : peer.endpoints) send(Message::alarm, endpoint);
+    for (const HeartbeatPeer& peer : plan_.told) send(Kind::alarm, peer.rank, peer.endpoints);
   }
   alarm_(silence);
 }

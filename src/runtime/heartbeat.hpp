@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/siphash.hpp"
 #include "runtime/datagrams.hpp"
+#include "runtime/heartbeat_message.hpp"
 
 namespace kzero::runtime {
 
@@ -23,13 +25,18 @@ struct HeartbeatPeer {
 };
 
 struct HeartbeatPlan {
-  std::uint64_t run = 0;                 // the same on all ranks; datagrams of others are ignored
+  SipKey key{};                          // random, the same on all ranks of a run, and secret
   std::uint32_t rank = 0;                // of this process
   double silence = 0;                    // seconds without a sign of life before the alarm
   std::vector<HeartbeatPeer> watched{};  // exchange signs of life with this process
   std::vector<HeartbeatPeer> told{};     // are told when this process raises the alarm
   std::size_t followers = 0;  // the most others that may watch this process; they are told too
 };
+
+/// Removes the addresses that several of the peers have, such as those of the bridges that
+/// containers and virtual machines use on every node. A datagram to one of them would stay on the
+/// sender's own node, where any user may receive it.
+void remove_shared_addresses(std::vector<HeartbeatPeer>& peers);
 
 /// The event that a heartbeat reports.
 struct Silence {
@@ -59,12 +66,7 @@ class Heartbeat {
   Heartbeat& operator=(const Heartbeat&) = delete;
 
  private:
-  enum class Message : std::uint32_t { alive, ended, alarm, wake };
-  struct Datagram {
-    std::uint64_t run = 0;
-    Message message = Message::alive;
-    std::uint32_t rank = 0;  // of the sender
-  };
+  using Kind = HeartbeatMessage::Kind;
   struct Watched {
     HeartbeatPeer peer;
     double silent = 0;  // seconds, counted while this process runs
@@ -82,15 +84,17 @@ class Heartbeat {
   bool look(double elapsed);
   void mention_unheard();
   void raise(const Silence& silence);
-  void send(Message message, const Endpoint& to) const;
-  void send_to_all(Message message) const;
+  void send(Kind kind, std::uint32_t rank, std::span<const Endpoint> endpoints);
+  void send_to_all(Kind kind);
 
   const DatagramSocket socket_;
   const HeartbeatPlan plan_;
   const Alarm alarm_;
   std::vector<Watched> watched_;
   std::vector<Follower> followers_;
-  double running_ = 0;  // seconds since the start, as counted for silences
+  HeartbeatInbox inbox_;
+  std::atomic<std::uint64_t> sent_ = 0;  // messages
+  double running_ = 0;                   // seconds since the start, as counted for silences
   bool mentioned_ = false;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -15,7 +16,7 @@ namespace {
 using Kind = Silence::Kind;
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t launch = 4711;
+constexpr SipKey launch{4711, 815};
 constexpr double silence_limit = 1.5;  // seconds
 
 /// One process of a launch, simulated by a thread.
@@ -26,7 +27,7 @@ class Process {
   HeartbeatPeer peer() const { return {rank_, "node" + std::to_string(rank_), {at_}}; }
 
   void start(HeartbeatPlan plan) {
-    plan.run = launch;
+    plan.key = launch;
     plan.rank = rank_;
     plan.silence = silence_limit;
     heartbeat_ = std::make_unique<Heartbeat>(std::move(socket_), std::move(plan),
@@ -68,15 +69,19 @@ class DyingPeer {
   HeartbeatPeer peer() const { return {rank_, "node" + std::to_string(rank_), {at_}}; }
 
   void show_life(const HeartbeatPeer& to) const {
-    struct {
-      std::uint64_t run = launch;
-      std::uint32_t message = 0, rank = 0;
-    } datagram;
-    datagram.rank = rank_;
-    socket_.send(to.endpoints.front(), std::as_bytes(std::span(&datagram, 1)));
+    socket_.send(to.endpoints.front(),
+                 seal({.from = rank_, .to = to.rank, .counter = ++sent_}, launch));
+  }
+
+  /// The next datagram that arrives.
+  std::optional<SealedMessage> received() const {
+    SealedMessage room{};
+    const auto one = socket_.receive(room, std::chrono::seconds(30));
+    return one && one->bytes == room.size() ? std::optional(room) : std::nullopt;
   }
 
  private:
+  mutable std::uint64_t sent_ = 0;
   std::uint32_t rank_;
   DatagramSocket socket_;
   Endpoint at_ = socket_.loopback();
@@ -153,19 +158,96 @@ TEST(Heartbeat, MentionsAPeerThatWasNeverHeardAndRaisesNoAlarm) {
   EXPECT_TRUE(watcher.is_quiet());
 }
 
-TEST(Heartbeat, IgnoresDatagramsOfOtherLaunches) {
+TEST(Heartbeat, IgnoresWhatIsMadeWithoutItsKey) {
   const DyingPeer stranger(0);
   Process watcher(1);
-  HeartbeatPeer peer = watcher.peer();
+  const HeartbeatPeer peer = watcher.peer();
   watcher.start({.watched = {stranger.peer()}});
-  struct {
-    std::uint64_t run = launch + 1;
-    std::uint32_t message = 2, rank = 0;  // an alarm
-  } datagram;
+  const auto heard = stranger.received();  // as a listener on a shared address
+  ASSERT_TRUE(heard);
+  HeartbeatMessage alarm{.kind = HeartbeatMessage::Kind::alarm, .from = 0, .to = 1, .counter = 99};
+  SealedMessage copied = seal(alarm, SipKey{launch[0], launch[1] + 1});
   const DatagramSocket socket;
-  socket.send(peer.endpoints.front(), std::as_bytes(std::span(&datagram, 1)));
+  socket.send(peer.endpoints.front(), copied);
+  std::copy(heard->end() - 8, heard->end(), copied.end() - 8);  // the hash of another message
+  socket.send(peer.endpoints.front(), copied);
   std::this_thread::sleep_for(milliseconds(200));
   EXPECT_TRUE(watcher.is_quiet());
+  socket.send(peer.endpoints.front(), seal(alarm, launch));
+  const auto told = watcher.alarm();
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->kind, Kind::told);
+}
+
+/// Somebody who records the signs of life of a node can send them again after its death.
+TEST(Heartbeat, IsNotDeceivedByRecordedSignsOfLife) {
+  const DyingPeer dying(0);
+  Process watcher(1);
+  const HeartbeatPeer peer = watcher.peer();
+  watcher.start({.watched = {dying.peer()}});
+  const SealedMessage recorded = seal({.from = 0, .to = 1, .counter = 7}, launch);
+  const DatagramSocket socket;
+  std::optional<Silence> seen;
+  std::thread waits([&] { seen = watcher.alarm(); });
+  for (int i = 0; i < 40; ++i) {
+    socket.send(peer.endpoints.front(), recorded);
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  waits.join();
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->kind, Kind::peer);
+}
+
+TEST(HeartbeatInbox, AcceptsEachMessageToItsRankOnce) {
+  HeartbeatInbox inbox(launch, 1);
+  HeartbeatMessage message{.kind = HeartbeatMessage::Kind::ended, .from = 5, .to = 1, .counter = 3};
+  const SealedMessage sealed = seal(message, launch);
+  const auto accepted = inbox.accept(sealed);
+  ASSERT_TRUE(accepted);
+  EXPECT_EQ(accepted->kind, HeartbeatMessage::Kind::ended);
+  EXPECT_EQ(accepted->from, 5U);
+  EXPECT_FALSE(inbox.accept(sealed));
+  message.counter = 2;
+  EXPECT_FALSE(inbox.accept(seal(message, launch)));
+  message.from = 6;
+  EXPECT_TRUE(inbox.accept(seal(message, launch)));
+  message.to = 2;
+  message.counter = 9;
+  EXPECT_FALSE(inbox.accept(seal(message, launch)));
+}
+
+TEST(HeartbeatInbox, NoticesEveryChangedBitAndOtherLengths) {
+  HeartbeatInbox inbox(launch, 1);
+  const SealedMessage sealed = seal({.from = 0, .to = 1, .counter = 1}, launch);
+  for (std::size_t bit = 0; bit < 8 * sealed.size(); ++bit) {
+    SealedMessage changed = sealed;
+    changed[bit / 8] ^= std::byte{1} << (bit % 8);
+    EXPECT_FALSE(inbox.accept(changed)) << bit;
+  }
+  EXPECT_FALSE(inbox.accept(std::span(sealed).first(31)));
+  EXPECT_FALSE(inbox.accept({}));
+  EXPECT_TRUE(inbox.accept(sealed));
+}
+
+/// 172.17.0.1 is the bridge of containers on every node.
+TEST(SharedAddresses, AreRemovedFromAllThatHaveThem) {
+  const auto at = [](std::uint8_t last, std::uint16_t port) {
+    Endpoint endpoint{.address = {}, .port = port};
+    endpoint.address[15] = last;
+    return endpoint;
+  };
+  const Endpoint first = at(1, 100), second = at(2, 200);
+  std::vector<HeartbeatPeer> peers{{0, "a", {first, at(9, 100)}},
+                                   {1, "b", {at(9, 200), second, at(8, 200)}},
+                                   {2, "c", {}},
+                                   {3, "d", {at(9, 300), at(8, 300)}},
+                                   {4, "e", {at(4, 400), at(4, 400)}}};
+  remove_shared_addresses(peers);
+  EXPECT_EQ(peers[0].endpoints, std::vector{first});
+  EXPECT_EQ(peers[1].endpoints, std::vector{second});
+  EXPECT_TRUE(peers[2].endpoints.empty());
+  EXPECT_TRUE(peers[3].endpoints.empty());
+  EXPECT_EQ(peers[4].endpoints.size(), 2U);
 }
 
 }  // namespace
