@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <random>
 
 #include "base/error.hpp"
 #include "runtime/host_name.hpp"
@@ -29,11 +30,11 @@ fs::path nearest_existing(const fs::path& path) {
 }
 
 /// Returns 0, or the errno of the call that failed. All nodes may share the folder, so the name is
-/// unique to this process.
+/// unique to this process. A file that somebody else put there is not written.
 int try_to_write(const fs::path& folder) {
-  const fs::path probe =
-      folder / fmt::format(".kzero_probe_{}_{}", runtime::host_name(), ::getpid());
-  const int descriptor = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const fs::path probe = folder / fmt::format(".kzero_probe_{}_{}_{:08x}", runtime::host_name(),
+                                              ::getpid(), std::random_device()());
+  const int descriptor = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0) return errno;
   const std::array<char, 4096> block{};  // a single byte may fit where no block does
   const ssize_t written = ::write(descriptor, block.data(), block.size());

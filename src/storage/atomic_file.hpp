@@ -8,8 +8,8 @@
 namespace kzero::storage {
 
 /// A file that is written as PATH.partial until finish(), and removed if finish() is never reached.
-/// A partial file left by a killed process is replaced. One that another process is writing is an
-/// error.
+/// A partial file that a killed process left is replaced. One that another process is writing, or
+/// that another user made, is an error (create_fresh).
 class AtomicFile {
  public:
   /// Throws Error(files).
@@ -29,12 +29,10 @@ class AtomicFile {
 
  private:
   void require(bool good, const char* what) const;
-  void open();
-  bool is_still_there() const;
 
   std::filesystem::path path_;
   std::filesystem::path partial_;
-  int id_ = -1;
+  int id_;
   bool finished_ = false;
 };
 

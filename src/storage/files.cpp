@@ -11,6 +11,7 @@
 #include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/uninterrupted.hpp"
+#include "storage/fresh_file.hpp"
 
 namespace kzero::storage {
 
@@ -20,8 +21,8 @@ void require(bool good, const std::string& path, const char* what) {
   KZERO_REQUIRE(good, ExitCode::files, "{}: {} ({})", path, what, std::strerror(errno));
 }
 
-int open_file(const std::string& path, int flags) {
-  const int id = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+int open_to_sync(const std::string& path) {
+  const int id = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
   require(id >= 0, path, "cannot be opened");
   return id;
 }
@@ -38,12 +39,12 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 }  // namespace
 
 void sync_to_disk(const std::filesystem::path& path) {
-  const Descriptor opened(open_file(path.string(), O_RDONLY));
+  const Descriptor opened(open_to_sync(path.string()));
   sync(opened.number(), path.string());
 }
 
 void begin_sync(const std::filesystem::path& path) {
-  const Descriptor opened(open_file(path.string(), O_RDONLY));
+  const Descriptor opened(open_to_sync(path.string()));
   ::sync_file_range(opened.number(), 0, 0,
                     SYNC_FILE_RANGE_WRITE);  // only saves time, so it may fail
 }
@@ -72,10 +73,8 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 void write_durably(const std::filesystem::path& path, std::string_view bytes) {
   auto fresh = path;
   fresh += ".partial";
+  OutputFile file(fresh);
   try {
-    // An existing file of that name, even a link to a file elsewhere, is not written through.
-    ::unlink(fresh.c_str());
-    OutputFile file(fresh);
     file.write(0, std::as_bytes(std::span(bytes)));
     file.sync();
     file.close();
@@ -100,7 +99,7 @@ std::vector<Region> gaps_between(std::vector<Region> regions, Index bytes) {
 }
 
 OutputFile::OutputFile(const std::filesystem::path& path)
-    : path_(path.string()), id_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW)) {}
+    : path_(path.string()), id_(create_fresh(path, FileLock::none)) {}
 
 OutputFile::~OutputFile() {
   if (id_ >= 0) ::close(id_);

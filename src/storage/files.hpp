@@ -41,7 +41,7 @@ std::vector<Region> gaps_between(std::vector<Region> regions, Index bytes);
 /// close() returned.
 class OutputFile {
  public:
-  /// Creates a new file, replacing an existing one.
+  /// Creates a new file, and replaces one of this user (create_fresh).
   explicit OutputFile(const std::filesystem::path& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
