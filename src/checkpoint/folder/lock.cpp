@@ -32,8 +32,8 @@ int open_again(const fs::path& path, int flags) {
       [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666); });
 }
 
-/// Writes and closes the file, after which a file server shows it to others. It need not survive a
-/// crash, because its owner does not.
+/// Writes and closes the file, after which a file server shows it to others. It has to survive a
+/// crash of the machine: the text tells the next run that its owner did not.
 bool write_all(int file, const std::string& text) {
   std::size_t done = 0;
   bool good = true;
@@ -43,6 +43,7 @@ bool write_all(int file, const std::string& text) {
     good = count >= 0;
     done += count < 0 ? 0 : static_cast<std::size_t>(count);
   }
+  good = good && uninterrupted([&] { return ::fsync(file); }) == 0;
   const int reason = errno;
   const bool closed = ::close(file) == 0 || errno == EINTR;
   if (!good) errno = reason;
@@ -155,7 +156,7 @@ void FolderLock::acquire() {
       since = Clock::now();
     }
     const Seconds watched = Clock::now() - since;
-    const Life life = life_of(seen->owner, owner_);
+    const Life life = life_of(seen->owner, owner_, seen->changed.tv_sec);
     if (life == Life::running && watched.count() >= times_.grace) refuse(seen->owner);
     if (life == Life::unknown && !seen->same_time(*first)) refuse(seen->owner);
     if (life == Life::gone || (life == Life::unknown && watched.count() >= times_.silence)) {
@@ -175,7 +176,8 @@ bool FolderLock::take_over(const Seen& seen) {
   const fs::path fresh = folder_ / takeover_name;
   if (!create(fresh)) {
     const auto other = look_at(fresh);
-    if (other && life_of(other->owner, owner_) == Life::gone) ::unlink(fresh.c_str());
+    if (other && life_of(other->owner, owner_, other->changed.tv_sec) == Life::gone)
+      ::unlink(fresh.c_str());
     return false;
   }
   const auto now = look_at(path_);

@@ -1,8 +1,8 @@
 // Lets one run at a time write into a folder of checkpoints. A file `lock` in the folder names the
 // run. This works on any file system that can create a file exclusively (NFS too). The lock does
 // not outlive its owner for long, because others detect whether the owner lives. On the same
-// machine they check its process. From another machine they watch the file's time of change, which
-// the owner renews.
+// machine they check its process, and whether the machine has booted since. From another machine
+// they watch the file's time of change, which the owner renews.
 #pragma once
 
 #include <condition_variable>

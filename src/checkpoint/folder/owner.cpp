@@ -15,10 +15,12 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <span>
 #include <sstream>
 #include <utility>
 
 #include "base/printable.hpp"
+#include "base/siphash.hpp"
 #include "runtime/host_name.hpp"
 
 namespace kzero::checkpoint {
@@ -29,15 +31,16 @@ constexpr std::string_view title = "kzero: the run that writes into this folder\
 constexpr int start_field = 19;  // of /proc/PID/stat, counted from the process's state
 
 using Field = std::pair<const char*, std::string Owner::*>;
-constexpr std::array<Field, 9> fields{{{"host", &Owner::host},
-                                       {"start", &Owner::start},
-                                       {"machine", &Owner::machine},
-                                       {"user", &Owner::user},
-                                       {"job", &Owner::job},
-                                       {"restart", &Owner::restart},
-                                       {"launch", &Owner::launch},
-                                       {"since", &Owner::since},
-                                       {"token", &Owner::token}}};
+constexpr std::array<Field, 10> fields{{{"host", &Owner::host},
+                                        {"start", &Owner::start},
+                                        {"machine", &Owner::machine},
+                                        {"system", &Owner::system},
+                                        {"user", &Owner::user},
+                                        {"job", &Owner::job},
+                                        {"restart", &Owner::restart},
+                                        {"launch", &Owner::launch},
+                                        {"since", &Owner::since},
+                                        {"token", &Owner::token}}};
 
 std::string variable(const char* name, const std::string& otherwise) {
   const char* value = std::getenv(name);
@@ -76,6 +79,29 @@ std::string this_machine() {
   return fmt::format("{} {}", boot, processes.string());
 }
 
+/// Returns a hash of the number of the installed system, which is confidential (machine-id(5)).
+std::string this_system() {
+  std::string number;
+  std::ifstream stream("/etc/machine-id");
+  std::getline(stream, number);
+  constexpr SipKey purpose{0x6b7a65726f206c6f, 0x636b2073797374};  // "kzero lock syst" in ASCII
+  return number.empty()
+             ? ""
+             : fmt::format("{:016x}", siphash(purpose, std::as_bytes(std::span(number))));
+}
+
+/// Returns whether the owner was a process of this system before it booted. Two machines can be
+/// clones with one name, so a sign of life since the boot must be another machine's.
+bool ended_with_the_system(const Owner& owner, const Owner& observer, std::time_t last_sign) {
+  timespec now{};
+  timespec up{};
+  if (::clock_gettime(CLOCK_REALTIME, &now) != 0 || ::clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+    return false;
+  const auto boot = [](const Owner& one) { return one.machine.substr(0, one.machine.find(' ')); };
+  return !owner.system.empty() && owner.system == observer.system && owner.host == observer.host &&
+         boot(owner) != boot(observer) && last_sign < now.tv_sec - up.tv_sec;
+}
+
 /// Returns whether a process lives. One that may not be inspected does; a zombie does not.
 bool lives(const Owner& owner) {
   if (owner.pid > std::numeric_limits<pid_t>::max()) return false;  // no process has such a number
@@ -92,6 +118,7 @@ Owner this_process() {
               .pid = ::getpid(),
               .start = start_in(stat_of(::getpid())),
               .machine = this_machine(),
+              .system = this_system(),
               .user = variable("USER", fmt::format("{}", ::getuid())),
               .job = variable("KZERO_JOB", variable("SLURM_JOB_ID", "")),
               .restart = variable("SLURM_RESTART_COUNT", "0"),
@@ -131,11 +158,12 @@ std::string describe(const Owner& owner) {
                      owner.job.empty() ? "" : ", job ", owner.job, owner.since);
 }
 
-Life life_of(const Owner& owner, const Owner& observer) {
+Life life_of(const Owner& owner, const Owner& observer, std::time_t last_sign) {
   if (owner.token.empty() || owner.pid <= 0) return Life::unknown;
   if (!owner.job.empty() && owner.job == observer.job &&
       (owner.restart != observer.restart || number(owner.launch) < number(observer.launch)))
     return Life::gone;
+  if (ended_with_the_system(owner, observer, last_sign)) return Life::gone;
   if (owner.machine != observer.machine) return Life::unknown;
   return lives(owner) ? Life::running : Life::gone;
 }

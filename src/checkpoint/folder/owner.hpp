@@ -2,6 +2,7 @@
 // whether it still lives. Does not know the lock file.
 #pragma once
 
+#include <ctime>
 #include <string>
 
 #include "base/types.hpp"
@@ -13,6 +14,7 @@ struct Owner {
   Index pid = 0;
   std::string start;    // of the process, in ticks since the boot: a pid may be reused
   std::string machine;  // boot and process namespace, within which pid and start are unique
+  std::string system;   // the installed system, the same after a boot; empty if it has no number
   std::string user;
   std::string job;      // KZERO_JOB or Slurm's number; empty outside of a job
   std::string restart;  // how often Slurm has resubmitted that job
@@ -34,10 +36,11 @@ std::string describe(const Owner& owner);
 
 enum class Life { running, gone, unknown };
 
-/// Returns what `observer`, which is this process, can tell about another at once. A process of
-/// another machine is gone if it belongs to an earlier start of the observer's job, or to an
-/// earlier launch within the job. The batch system or the job script has ended those. Otherwise it
-/// is unknown.
-Life life_of(const Owner& owner, const Owner& observer);
+/// Returns what `observer`, which is this process, can tell about another at once. `last_sign` is
+/// the time of the other's last sign of life. A process of another machine is gone if it belongs to
+/// an earlier start of the observer's job, or to an earlier launch within the job. The batch system
+/// or the job script has ended those. A process of this system is gone if the system has booted
+/// since its last sign. Otherwise it is unknown.
+Life life_of(const Owner& owner, const Owner& observer, std::time_t last_sign);
 
 }  // namespace kzero::checkpoint

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <ctime>
 
 #include "base/abandoned_run.hpp"
 #include "unit/checkpoint/support.hpp"
@@ -104,6 +105,38 @@ TEST_F(Lock, OfAnotherMachineIsWatched) {
   EXPECT_TRUE(contains(words.back(), "taken over")) << all_of(words);
 }
 
+/// A process of this machine before it lost power. The lock is as old as the power cut.
+TEST_F(Lock, FromBeforeThisMachineBootedIsTakenAtOnce) {
+  Owner before = this_process();
+  before.machine = "another-boot pid:[4026531836]";
+  before.system = "1234";  // not all systems of tests have a number
+  write_lock(before);
+  constexpr timespec long_ago{.tv_sec = 1, .tv_nsec = 0};
+  const std::array<timespec, 2> times{long_ago, long_ago};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times.data(), 0), 0);
+  Owner now = this_process();
+  now.system = before.system;
+  const auto lock = take(now);
+  ASSERT_EQ(words.size(), 1U) << all_of(words);
+  EXPECT_TRUE(contains(words[0], "taken over from process")) << words[0];
+}
+
+TEST_F(Lock, FromBeforeABootCountsOnlyForThisMachine) {
+  Owner now = this_process();
+  now.system = "1234";
+  Owner before = now;
+  before.machine = "another-boot pid:[4026531836]";
+  EXPECT_EQ(life_of(before, now, 1), Life::gone);
+  EXPECT_EQ(life_of(before, now, std::time(nullptr)), Life::unknown) << "its clone lives";
+  for (const auto field : {&Owner::host, &Owner::system}) {
+    Owner other = before;
+    other.*field = "another";
+    EXPECT_EQ(life_of(other, now, 1), Life::unknown);
+  }
+  before.system = "";
+  EXPECT_EQ(life_of(before, now, 1), Life::unknown) << "as earlier versions of kzero wrote it";
+}
+
 TEST_F(Lock, ShowsSignsOfLife) {
   const auto lock = take(elsewhere());  // as other processes on this machine see it
   Owner other = this_process();
@@ -120,11 +153,12 @@ TEST_F(Lock, OfTheSameJobSubmittedAgainIsTakenAtOnce) {
   now.job = "4711";
   now.restart = "1";
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(life_of(before, now), Life::gone);
+  EXPECT_EQ(life_of(before, now, std::time(nullptr)), Life::gone);
   const auto lock = take(now);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   now.restart = "0";
-  EXPECT_EQ(life_of(before, now), Life::unknown) << "two launches within one job";
+  EXPECT_EQ(life_of(before, now, std::time(nullptr)), Life::unknown)
+      << "two launches within one job";
 }
 
 TEST_F(Lock, OfAnEarlierLaunchOfTheSameJobIsTakenAtOnce) {
@@ -135,9 +169,10 @@ TEST_F(Lock, OfAnEarlierLaunchOfTheSameJobIsTakenAtOnce) {
   Owner now = this_process();
   now.job = "4711";
   now.launch = "10";
-  EXPECT_EQ(life_of(before, now), Life::gone);
+  EXPECT_EQ(life_of(before, now, std::time(nullptr)), Life::gone);
   const auto lock = take(now);
-  EXPECT_EQ(life_of(now, before), Life::unknown) << "a later launch is not gone";
+  EXPECT_EQ(life_of(now, before, std::time(nullptr)), Life::unknown)
+      << "a later launch is not gone";
 }
 
 TEST_F(Lock, FallsSilentOnceItsRunIsGivenUp) {
