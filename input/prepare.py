@@ -5,12 +5,13 @@
     python3 input/prepare.py more.jsonl.gz -o DATA --name more --tokenizer DATA
     python3 input/prepare.py hellaswag_val.jsonl -o DATA --choices           # a task with several endings, for kzero evaluate
     python3 input/prepare.py chats.jsonl -o DATA --chat --tokenizer MODEL    # chats, to tune the model of a Hugging Face folder
+    python3 input/prepare.py corpus/ -o DATA --documents --sequence 2048 --name more --tokenizer MODEL    # text to train with them
 
 Writes NAME_train_000000.bin and following, NAME_val_000000.bin and following, tokenizer.json and tokenizer_config.json. Prints the
-lines for the deck. Reads text, JSON lines and parquet. A folder means all such files in it, program sources included; skipped files
-are counted. The end token comes before each document, as in llm.c. The text of a special token within a document stays text.
+lines for the deck. Reads text, JSON lines and arrays, CSV and parquet. A folder means all text and JSON lines in it, program
+sources included; skipped files are counted. The end token comes before each document, as in llm.c. The text of a special token within a document stays text.
 The files do not depend on the number of processes. With --chat, writes NAME_train.docs and NAME_val.docs: documents in which what
-the assistant writes is marked as target. See docs/data.md.
+the assistant writes is marked as target. With --documents, all tokens of text are targets. See docs/data.md.
 """
 
 import argparse
@@ -29,11 +30,10 @@ import tokenizers_python
 from prepare_documents import InputError
 from prepare_files import printable
 from prepare_shards import Output
-from prepare_text import Corpus, parts_summary, write_shards
+from prepare_text import Corpus, sides_summary, write_text
 from prepare_tokenizer import (
     choose_end_token,
     configuration,
-    document_beginning,
     highest_id,
     take_tokenizer,
     tokenizer_file,
@@ -70,7 +70,7 @@ def encoding(text):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="text, JSON lines or parquet, or a folder of such files")
+    add("files", nargs="+", metavar="FILE", help="text, JSON lines or arrays, CSV or parquet, or a folder of such files")
     add("-o", "--output", required=True, metavar="FOLDER", help="where the files are written")
     either = parser.add_mutually_exclusive_group().add_argument
     either("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
@@ -125,6 +125,12 @@ def parse_arguments():
     )
     add("--skip-bad", action="store_true", help="leave out files, of chats the lines, that cannot be used, and name them")
     add("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
+    add(
+        "--documents",
+        action="store_true",
+        help="write text as documents whose tokens are all targets, to train on it together with chats",
+    )
+    add("--sequence", type=whole_number, metavar="N", help="most tokens of a document: the deck's model.sequence")
     add("--force", action="store_true", help="replace what an earlier run wrote")
     add_chat_options(parser)
     arguments = parser.parse_args()
@@ -151,7 +157,6 @@ def add_chat_options(parser):
         action="store_true",
         help="make a document of each turn of the assistant, with the conversation before it, in which only this turn is a target",
     )
-    add("--sequence", type=whole_number, metavar="N", help="most tokens of a document: the deck's model.sequence")
     add(
         "--long",
         choices=("refuse", "cut", "drop"),
@@ -162,11 +167,15 @@ def add_chat_options(parser):
 
 
 def check_chat_options(parser, arguments):
-    mine = ("each_turn", "sequence", "long", "template", "date")
+    mine = ("each_turn", "long", "template", "date")
     given = [name for name in mine if getattr(arguments, name) != parser.get_default(name)]
     if given and not arguments.chat:
         parser.error(f"--{given[0].replace('_', '-')} is for --chat")
-    others = ("choices", "encoding", "vocab", "text_key", "shard_tokens")
+    if arguments.sequence and not (arguments.chat or arguments.documents):
+        parser.error("--sequence is for --chat and --documents")
+    if arguments.documents and (arguments.choices or arguments.shard_tokens != parser.get_default("shard_tokens")):
+        parser.error("--choices and --shard-tokens are not for --documents")
+    others = ("choices", "documents", "encoding", "vocab", "text_key", "shard_tokens")
     unfit = [name for name in others if getattr(arguments, name) != parser.get_default(name)]
     if arguments.chat and unfit:
         parser.error(f"--{unfit[0].replace('_', '-')} is not for --chat")
@@ -181,7 +190,7 @@ def check_output(arguments, kept):
     own_names = ["_train_[0-9]*.bin", "_val_[0-9]*.bin"]
     if arguments.choices:
         own_names = ["_choices.bin"]
-    if arguments.chat:
+    if arguments.chat or arguments.documents:
         own_names = ["_train.docs", "_val.docs"]
     own = sorted(path for own_name in own_names for path in folder.glob(name + own_name))
     there = folder / "tokenizer.json"
@@ -225,19 +234,18 @@ def prepare_text(arguments, files, output):
     kept.setdefault("tokenizer_config.json", configuration(end))
     keep(arguments, output, kept)
     rules = tokenizer_file(arguments.tokenizer) if arguments.training_only else output.partial("tokenizer.json")
-    beginning = document_beginning(tokenizer.token_to_id(end), *added_tokens(arguments, tokenizer))
-    shards, text_bytes = write_shards(corpus, output, tokenizer, rules, beginning)
+    around = added_tokens(arguments, tokenizer)
+    sides, text_bytes = write_text(corpus, output, tokenizer, rules, around, tokenizer.token_to_id(end))
     output.commit(replaced)
-    tokens = sum(part.count for part in shards)
+    tokens = sum(side.count for side in sides)
     folder = json.dumps(output.folder.as_posix(), ensure_ascii=False)[1:-1]
     print(f"{tokens} tokens, {text_bytes / tokens:.2f} bytes of text each, in {time.monotonic() - began:.1f} s")
-    print(*parts_summary(corpus.draw, shards), sep="\n")
-    print(
-        f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"llmc\"\n"
-        f'files = ["{folder}/{arguments.name}_train_*.bin"]'
-    )
-    if shards[1].count:
-        print(f'validation_files = ["{folder}/{arguments.name}_val_*.bin"]')
+    print(*sides_summary(corpus.draw, sides), sep="\n")
+    form, files = ("documents", ".docs") if arguments.documents else ("llmc", "_*.bin")
+    print(f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"{form}\"")
+    print(f'files = ["{folder}/{arguments.name}_train{files}"]')
+    if sides[1].count:
+        print(f'validation_files = ["{folder}/{arguments.name}_val{files}"]')
 
 
 def prepare_choices_files(arguments, files, output):

@@ -47,8 +47,8 @@ class Encoder:
     tokenizer = beginning = width = None
 
     @classmethod
-    def start(cls, path, beginning, width):
-        """`beginning`: the tokens before each document."""
+    def start(cls, path, beginning=(), width=4):
+        """`beginning`: the tokens before each document. `width`: bytes of a token."""
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         from tokenizers import Tokenizer
 
@@ -58,18 +58,23 @@ class Encoder:
         cls.tokenizer.no_padding()
 
     @classmethod
-    def encode(cls, batch):
-        """(side, tokens as bytes, bytes of text, characters of text)."""
-        texts = [text for text, _, _ in batch]
-        tokens = token_array(cls.width)
+    def ids_of(cls, texts):
+        """The ids of each text."""
         try:
             encodings = cls.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         except Exception as error:  # the library raises nothing more exact
             raise InputError(f"the tokenizer cannot encode the text: {error}") from error
-        for (_, is_start, _), encoding in zip(batch, encodings):
+        return [encoding.ids for encoding in encodings]
+
+    @classmethod
+    def encode(cls, batch):
+        """(side, tokens as bytes, bytes of text, characters of text)."""
+        texts = [text for text, _, _ in batch]
+        tokens = token_array(cls.width)
+        for (_, is_start, _), ids in zip(batch, cls.ids_of(texts)):
             if is_start:
                 tokens.extend(cls.beginning)
-            tokens.extend(encoding.ids)
+            tokens.extend(ids)
         return batch[0][2], little_endian(tokens), sum(len(text.encode()) for text in texts), sum(map(len, texts))
 
 

@@ -9,7 +9,8 @@ from prepare_encoding import BATCH, Encoder, allows_cuts, batches, encoded
 from prepare_parts import parts
 from prepare_report import Problems, Progress
 from prepare_shards import Shards
-from prepare_tokenizer import highest_id
+from prepare_text_documents import DocumentEncoder, TextDocuments
+from prepare_tokenizer import document_beginning, highest_id
 
 
 class Corpus:
@@ -73,31 +74,39 @@ def documents_of(parts, progress):
     return count, found
 
 
-def write_shards(corpus, output, tokenizer, rules, beginning):
-    """Encodes all text with the tokenizer of the file `rules`, with the tokens `beginning` before each document; returns the shards of training and of validation, and the bytes of
-    text in both."""
+def write_text(corpus, output, tokenizer, rules, around, end):
+    """Encodes all text with the tokenizer of the file `rules`. `around`: the ids that it adds before and after a text. `end`: the id
+    of the end token. Returns the Shards or TextDocuments of training and of validation, and the bytes of text in both."""
     arguments, total = corpus.arguments, corpus.draw.kept
-    width = 2 if highest_id(tokenizer) < 2**16 else 4
-    shards = [Shards(output, f"{arguments.name}_{part}", width, arguments.shard_tokens) for part in ("train", "val")]
+    names = [f"{arguments.name}_{part}" for part in ("train", "val")]
+    if arguments.documents:
+        encoder, start = DocumentEncoder, (str(rules),)
+        sides = [TextDocuments(output, name, around, end, arguments.sequence) for name in names]
+    else:
+        width = 2 if highest_id(tokenizer) < 2**16 else 4
+        encoder, start = Encoder, (str(rules), document_beginning(end, *around), width)
+        sides = [Shards(output, name, width, arguments.shard_tokens) for name in names]
     progress, text_bytes = Progress("encoding", total), 0
     parts = corpus.parts(allows_cuts(json.loads(rules.read_bytes())))
     processes = min(arguments.processes, -(-total // BATCH))
-    for is_validation, tokens, size, characters in encoded(batches(parts), processes, Encoder, str(rules), beginning, width):
-        shards[is_validation].write(tokens)
+    for side, tokens, size, characters in encoded(batches(parts), processes, encoder, *start):
+        sides[side].write(tokens)
         text_bytes += size
         progress.add(characters)
-    for part in shards:
-        part.finish()
+    for side in sides:
+        side.finish()
     progress.end()
-    return shards, text_bytes
+    return sides, text_bytes
 
 
-def parts_summary(draw, shards):
+def sides_summary(draw, sides):
     """Lines for people: what training and validation have."""
-    tokens = sum(part.count for part in shards)
-    for name, side in (("training", TRAINING), ("validation", VALIDATION)):
-        part = shards[side]
-        share = f"{100 * part.count / tokens:.2f} %"
-        yield f"  {name:<10}  {part.count} tokens ({share}), {draw.documents(side)} documents, {part.files} files"
+    tokens = sum(side.count for side in sides)
+    for name, number in (("training", TRAINING), ("validation", VALIDATION)):
+        side = sides[number]
+        share = f"{100 * side.count / tokens:.2f} %"
+        yield f"  {name:<10}  {side.count} tokens ({share}), {draw.documents(number)} documents, {side.files} files"
+    if divided := sum(getattr(side, "divided", 0) for side in sides):
+        yield f"{divided} documents are longer than --sequence, and are divided"
     if warning := draw.warning("documents"):
         yield warning

@@ -55,14 +55,22 @@ class Tune(Journey):
                 "--sequence",
                 512,
                 "--validation",
-                0.15,
+                0.015,  # at most one sequence, which one batch of validation reads completely
             )
             deck = ROOT / "input/tune.toml"
             shown = self.run_in(KZERO, "inspect", deck, "--sample", 0)
             self.assertIn("<|im_start|>assistant", shown)
             self.assertRegex(shown, r"\[[A-Z][^\]]*<\|im_end\|>\]")  # an answer and its end are targets
 
-            self.assertRegex(self.launch("train", deck, *SHORT, "run.max_steps=12", code=75), r"packs 1[67]\d documents")
+            text = ["-o", "questions", "--documents", "--tokenizer", BASE, "--sequence", 512, "--name", "plain"]
+            self.run_in(WITH_TOKENIZERS, "-B", ROOT / "input/prepare.py", ROOT / "docs", *text)
+            both = deck.read_text().replace('files = ["questions/text_train.docs"]\n', "")
+            for name in ("text", "plain"):
+                both += f'[[data.blend]]\nname = "{name}"\nfiles = ["questions/{name}_train.docs"]\nweight = 0.5\n'
+            (self.folder / "both.toml").write_text(both)
+            self.assertRegex(self.run_in(KZERO, "check", "--files", "both.toml", *SHORT), r"plain.*\n")
+
+            self.assertRegex(self.launch("train", deck, *SHORT, "run.max_steps=12", code=75), r"packs 19\d documents")
             self.assertIn("resumes bit for bit", self.launch("train", deck, *SHORT))
             records = [json.loads(line) for line in (self.folder / "runs/tune/metrics.jsonl").read_text().splitlines()]
             losses = [record["loss"] for record in records if record["event"] == "step"]
