@@ -158,7 +158,7 @@ class CrashStates(LaunchTest):
             disk.follow(rank, call, words, data)
             if step is not None:
                 least = step
-                if wrong := self.first_wrong(disk, least, complete):
+                if wrong := self.first_wrong(disk, least, complete) or self.lock_without_name(disk):
                     return f"after the report of step {step} (sync {syncs}): {wrong}"
         return None
 
@@ -166,6 +166,14 @@ class CrashStates(LaunchTest):
         for tree in disk.states():
             if wrong := self.violation(tree, least, complete):
                 return f"{wrong}; {sorted(p for p in tree if p.count('/') <= SAVED.count('/') + 1)}"
+        return None
+
+    def lock_without_name(self, disk):
+        """The problem with the lock after a crash, or None. A lock that does not say whose it is costs the next run two minutes."""
+        for tree in disk.states():
+            lock = tree.get(SAVED + "/lock")
+            if lock is not None and b"\ntoken " not in self.contents.bytes[lock]:
+                return f"the lock says {self.contents.bytes[lock]!r}"
         return None
 
     def written(self, start, log):
