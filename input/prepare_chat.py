@@ -3,6 +3,7 @@
 import collections
 import json
 
+import prepare_end
 from prepare_chat_encoding import ChatEncoder, without_post_processor
 from prepare_conversation import Example, needs_template, read_example
 from prepare_document_file import Documents, count_targets, write_documents
@@ -118,6 +119,13 @@ class Chats:
             (file, len(numbers), write_documents(output, file, self.documents, numbers)) for file, numbers in files if numbers
         ]
 
+    def generation_config(self):
+        """The generation_config.json of a model that is trained on these documents."""
+        folder = tokenizer_file(self.arguments.tokenizer or self.arguments.output).parent
+        own = prepare_end.model_end_ids(folder, configuration_of(self.kept), self.tokenizer)
+        answer = prepare_end.template_end_ids(self.tokenizer, self.special, self.ending) if self.template else [self.end]
+        return prepare_end.generation_config(folder, [*answer, *own, self.end])
+
     def summary(self):
         """Lines for people."""
         tokens, targets = len(self.documents.tokens), count_targets(self.documents.tokens)
@@ -158,4 +166,6 @@ def write_chats(arguments, files, output, kept, end, around):
     chats = Chats(arguments, kept, end, around)
     chats.read(files)
     written = chats.write(output)
+    if not arguments.training_only:
+        output.write(prepare_end.NAME, chats.generation_config())
     return [printable(line) for line in chats.summary()], written

@@ -172,6 +172,29 @@ class Files(ChatCase):
         self.assertIn("\nlonger than 30 tokens: 0 cut, 2 dropped\n", said)
         self.assertEqual(self.lengths(), [short, short])
 
+    def test_what_ends_an_answer_is_written_next_to_the_tokenizer(self):
+        end, answer_end = (self.tokenizer.token_to_id(text) for text in ("<|endoftext|>", "<|im_end|>"))
+        found = lambda: json.loads((self.out / "generation_config.json").read_text())
+        self.run_it(self.lines(GOOD))
+        self.assertEqual(found(), {"eos_token_id": [answer_end, end]})
+        (self.model / "config.json").write_text(json.dumps({"eos_token_id": 7}))
+        self.run_it(self.lines(GOOD))
+        self.assertEqual(found(), {"eos_token_id": [answer_end, 7, end]})
+        (self.model / "generation_config.json").write_text(json.dumps({"eos_token_id": [end, answer_end], "top_p": 0.9}))
+        self.run_it(self.lines(GOOD))
+        self.assertEqual(found(), {"eos_token_id": [answer_end, end], "top_p": 0.9})
+        self.run_it(self.lines({"prompt": "a", "completion": "b"}))
+        self.assertEqual(found(), {"eos_token_id": [end, answer_end], "top_p": 0.9})
+        self.template(
+            "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+        )
+        (self.model / "generation_config.json").write_text(json.dumps({"eos_token_id": None}))
+        (self.model / "config.json").unlink()
+        self.run_it(self.lines(GOOD))
+        self.assertEqual(found(), {"eos_token_id": end}, "no special token ends an answer")
+        (self.model / "generation_config.json").write_text(json.dumps({"eos_token_id": "x"}))
+        self.assertIn('generation_config.json: eos_token_id is "x", but', self.run_it(self.lines(GOOD), code=4))
+
     def test_the_summary_counts(self):
         said = self.run_it(self.lines(GOOD, {"prompt": "a", "completion": "b"}))
         documents = read_documents(self.out / "text_train.docs")
