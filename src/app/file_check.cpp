@@ -60,6 +60,12 @@ run::RunInputs check_files(const deck::Config& config, const Inspection& inspect
     problems.collect("model.initial", [&] {
       const auto weights = std::make_shared<const convert::Weights>(
           config.model.initial, config.model, param::base_of(model::define(config)->table({})));
+      KZERO_REQUIRE(
+          weights->new_rows() == 0 || !deck::trains_adapters(config.lora), ExitCode::usage,
+          "model.vocab = {}, but {} has {} tokens, and adapters (lora.rank) train no rows "
+          "for new ones; train all parameters, or use the tokens that there are",
+          config.model.vocab, printable(config.model.initial),
+          config.model.vocab - weights->new_rows());
       inputs.initial_note = weights->note();
       inputs.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
                                  std::span<float> values) {

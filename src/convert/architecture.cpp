@@ -121,7 +121,7 @@ void require_same_function(const std::filesystem::path& path, const deck::Model&
   for (const deck::ImpliedValue& implied : architecture(config)) {
     const deck::Key& key = *deck::find_key(implied.path);
     const deck::Value value = deck::model_value(key, model);
-    if (!implied.is_binding || deck::is_same_in_fp32(value, implied.value)) continue;
+    if (deck::allows(implied, value)) continue;
     differences.push_back(fmt::format("{}, {} is {}", implied.origin.substr(name.size() + 2),
                                       key.path, as_toml(key, value)));
     if (key.path == "model.family") break;  // the other keys have another meaning

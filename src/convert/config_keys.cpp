@@ -59,6 +59,7 @@ void ConfigKeys::take(const ConfigKey& wanted, const Json& value, const std::str
   } else {
     imply(wanted.deck, found, what);
     reading_->implied.back().is_binding = wanted.is_binding;
+    reading_->implied.back().may_grow = wanted.may_grow;
   }
 }
 

@@ -25,6 +25,7 @@ struct ConfigKey {
   nlohmann::json usual{};          // the meaning of a missing key; null: the key is required
   bool is_nullable = false;        // null means the same as a missing key
   bool is_binding = true;          // as in deck::ImpliedValue
+  bool may_grow = false;           // as in deck::ImpliedValue
 };
 
 /// One object of a config.json: the file, or an object in it.

@@ -15,7 +15,8 @@ void read_gpt2(ConfigKeys keys) {
   const Index hidden = keys.imply_count({"model.hidden", {"n_embd", "hidden_size"}, 768});
   keys.imply({"model.heads", {"n_head", "num_attention_heads"}, 12});
   keys.imply({"model.sequence", {"n_positions", "max_position_embeddings"}, 1024});
-  keys.imply({"model.vocab", {"vocab_size"}, gpt2_vocab});
+  keys.imply(
+      {.deck = "model.vocab", .names = {"vocab_size"}, .usual = gpt2_vocab, .may_grow = true});
   if (hidden > 0) keys.imply({"model.feed_forward", {"n_inner"}, 4 * hidden, /*is_nullable=*/true});
   keys.imply({"model.norm_eps", {"layer_norm_epsilon"}, 1e-5});
   keys.imply({"model.tied_embeddings", {"tie_word_embeddings"}, true});

@@ -50,7 +50,8 @@ void read_shape(ConfigKeys& keys, const ModelClass& type) {
               .names = {"max_position_embeddings"},
               .usual = type.sequence,
               .is_binding = false});
-  keys.imply({"model.vocab", {"vocab_size"}, type.vocab});
+  keys.imply(
+      {.deck = "model.vocab", .names = {"vocab_size"}, .usual = type.vocab, .may_grow = true});
   keys.imply({"model.feed_forward", {"intermediate_size"}, type.feed_forward});
 }
 

@@ -9,6 +9,7 @@
 #include "base/printable.hpp"
 #include "convert/architecture.hpp"
 #include "convert/finite.hpp"
+#include "convert/mean_row.hpp"
 #include "convert/weight_files.hpp"
 
 namespace kzero::convert {
@@ -48,6 +49,13 @@ void throw_if_any(const std::filesystem::path& path, std::vector<std::string> pr
                 printable(path.string()), fmt::join(problems, "\n  "));
 }
 
+/// The vocab_size of a config.json.
+Index vocab_in(const std::filesystem::path& config) {
+  for (const deck::ImpliedValue& implied : read_architecture(config.string()))
+    if (implied.path == "model.vocab") return std::get<Index>(implied.value);
+  return 0;
+}
+
 }  // namespace
 
 Weights::Weights(const std::filesystem::path& path, const deck::Model& model,
@@ -57,6 +65,7 @@ Weights::Weights(const std::filesystem::path& path, const deck::Model& model,
   for (const auto& file : found.files) files_.emplace_back(file);
   if (found.config) {
     require_same_function(*found.config, model);
+    described_rows_ = vocab_in(*found.config);
   } else {
     note_ = fmt::format("no {} was found for {}: {} are the deck's, unchecked", config_name,
                         printable(path.string()), names_->unchecked);
@@ -65,6 +74,11 @@ Weights::Weights(const std::filesystem::path& path, const deck::Model& model,
   const std::vector<std::string> more = match(table);
   problems.insert(problems.end(), more.begin(), more.end());
   throw_if_any(path, problems);
+  if (new_rows_ == 0) return;
+  note_ += fmt::format(
+      "{}{} has {} tokens and model.vocab is {}: new rows start as the mean of the "
+      "others",
+      note_.empty() ? "" : "; ", printable(path.string()), model.vocab - new_rows_, model.vocab);
 }
 
 std::vector<std::string> Weights::offer(
@@ -91,9 +105,13 @@ std::vector<std::string> Weights::offer(
 std::vector<std::string> Weights::match(const param::Table& table) {
   std::vector<std::string> problems;
   std::set<std::string> known;
-  for (const Parameter& parameter : checkpoint::parameters_of(table)) {
+  for (Parameter parameter : checkpoint::parameters_of(table)) {
     const auto found = offered_.find(*known.insert(names_->plain(parameter.name)).first);
     const Tensor* tensor = found == offered_.end() ? nullptr : found->second.tensor;
+    if (tensor != nullptr && lacks_rows(parameter, *tensor)) {
+      new_rows_ = parameter.shape.front() - tensor->shape.front();
+      parameter.shape.front() = tensor->shape.front();
+    }
     const std::string problem = misfit(parameter, tensor);
     if (!problem.empty()) problems.push_back(problem);
   }
@@ -109,6 +127,16 @@ std::vector<std::string> Weights::match(const param::Table& table) {
     }
   }
   return problems;
+}
+
+/// Returns whether the parameter has a row for each token, and the tensor fewer, for tokens that a
+/// tokenizer got later.
+bool Weights::lacks_rows(const Parameter& parameter, const Tensor& tensor) const {
+  const std::string name = names_->plain(parameter.name);
+  if (name != names_->embedding && name != head_name) return false;
+  if (tensor.shape.size() != 2 || tensor.shape.front() < 1) return false;
+  const Index rows = tensor.shape.front();
+  return rows < parameter.shape.front() && (described_rows_ == 0 || rows == described_rows_);
 }
 
 bool Weights::same_values(const Stored& a, const Stored& b) {
@@ -127,10 +155,19 @@ bool Weights::same_values(const Stored& a, const Stored& b) {
 }
 
 void Weights::load_range(const std::string& parameter, Range range, std::span<float> values) const {
-  const Stored& stored = offered_.at(names_->plain(parameter));
-  stored.file->read(*stored.tensor, range, values);
-  require_finite(stored.file->path().string(), {stored.tensor->name, stored.tensor->shape}, range,
-                 values);
+  const std::string name = names_->plain(parameter);
+  const Stored& stored = offered_.at(name);
+  const Index left = stored.tensor->elements() - range.begin;
+  const Range known{range.begin, std::clamp<Index>(left, 0, range.count)};
+  const auto read = values.first(static_cast<std::size_t>(known.count));
+  if (known.count > 0) stored.file->read(*stored.tensor, known, read);
+  require_finite(stored.file->path().string(), {stored.tensor->name, stored.tensor->shape}, known,
+                 read);
+  if (known.count == range.count) return;
+  std::vector<float>& mean = means_[name];
+  if (mean.empty()) mean = mean_row(*stored.file, *stored.tensor);
+  for (auto at = static_cast<std::size_t>(known.count); at < values.size(); ++at)
+    values[at] = mean[(static_cast<std::size_t>(range.begin) + at) % mean.size()];
 }
 
 }  // namespace kzero::convert

@@ -24,16 +24,21 @@ class Weights {
   /// Opens `path`: a safetensors file, the index of a set of files, or a folder with either. Throws
   /// Error(files) if config.json in the same folder describes another function than kzero computes
   /// with `model`; otherwise with all tensors that are missing, unknown, of the wrong shape or not
-  /// floating-point. Constants, such as attention masks, are skipped, and so is an lm_head.weight
-  /// that only repeats tied embeddings. Not collective.
+  /// floating-point. The tables of a vocabulary may have fewer rows than model.vocab, but as many
+  /// as config.json tells if there is one. Constants, such as attention masks, are skipped, and so
+  /// is an lm_head.weight that only repeats tied embeddings. Not collective.
   Weights(const std::filesystem::path& path, const deck::Model& model, const param::Table& table);
 
-  /// Returns a message for the user. It lists what was not compared because config.json is missing.
-  /// Empty if there is a config.json.
+  /// Returns a message for the user. It lists what was not compared because config.json is missing,
+  /// and new rows. Empty if there is nothing to tell.
   const std::string& note() const { return note_; }
 
-  /// Reads elements of a parameter of the table as float32. Throws Error(files) for values that are
-  /// not finite, and if a file has changed. Not collective.
+  /// The number of rows that the tables of the vocabulary lack.
+  Index new_rows() const { return new_rows_; }
+
+  /// Reads elements of a parameter of the table as float32. New rows of the tables of the
+  /// vocabulary are the mean of the others. One thread at a time may call it. Throws Error(files)
+  /// for values that are not finite, and if a file has changed. Not collective.
   void load_range(const std::string& parameter, checkpoint::Range range,
                   std::span<float> values) const;
 
@@ -45,12 +50,16 @@ class Weights {
 
   std::vector<std::string> offer(const std::map<std::string, std::filesystem::path>& placed);
   std::vector<std::string> match(const param::Table& table);
+  bool lacks_rows(const checkpoint::Parameter& parameter, const Tensor& tensor) const;
   static bool same_values(const Stored& a, const Stored& b);
 
   const TensorNames* names_;
   std::string note_;
+  Index described_rows_ = 0;  // vocab_size of config.json; 0: there is none
+  Index new_rows_ = 0;
   std::deque<SafetensorsFile> files_;
-  std::map<std::string, Stored> offered_;  // by name without prefix
+  std::map<std::string, Stored> offered_;                    // by name without prefix
+  mutable std::map<std::string, std::vector<float>> means_;  // rows of new tokens, by that name
 };
 
 }  // namespace kzero::convert

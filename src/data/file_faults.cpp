@@ -39,7 +39,11 @@ void require_regular(const std::string& path, mode_t mode) {
 std::string vocabulary_advice(Index most) {
   if (most < 0 || most >= std::numeric_limits<Token>::max())
     return fmt::format("no vocabulary has token {}: write the file again", most);
-  return fmt::format("raise model.vocab to at least {} or use other data", most + 1);
+  return fmt::format(
+      "raise model.vocab to at least {} (the rows that model.initial lacks start as the mean of "
+      "its "
+      "others) or use other data",
+      most + 1);
 }
 
 }  // namespace kzero::data

@@ -77,7 +77,7 @@ class Reader {
       const auto set = places_.find(key.path);
       if (set == places_.end()) {
         take(key, implied);
-      } else if (implied.is_binding && !is_same_in_fp32(key.get(config_), implied.value)) {
+      } else if (!allows(implied, key.get(config_))) {
         problems_.push_back(
             {set->second, fmt::format("{} = {} contradicts model.config, where {}", key.path,
                                       as_toml(key, key.get(config_)), implied.origin)});
@@ -346,6 +346,11 @@ class Reader {
 };
 
 }  // namespace
+
+bool allows(const ImpliedValue& implied, const Value& value) {
+  if (!implied.is_binding || is_same_in_fp32(value, implied.value)) return true;
+  return implied.may_grow && std::get<Index>(value) > std::get<Index>(implied.value);
+}
 
 Config read(const Source& deck, const std::vector<std::string>& overrides, const Target& target,
             const Architecture& architecture) {

@@ -19,7 +19,11 @@ struct ImpliedValue {
   Value value;             // of the key's type
   std::string origin;      // "FILE: num_hidden_layers is 2"
   bool is_binding = true;  // another value in the deck is an error; false: the deck wins
+  bool may_grow = false;   // binding, but a larger count in the deck wins
 };
+
+/// Returns whether a deck may give the key this value.
+bool allows(const ImpliedValue& implied, const Value& value);
 
 /// Reads the file that model.config names. Throws Error.
 using Architecture = std::function<std::vector<ImpliedValue>(const std::string& file)>;

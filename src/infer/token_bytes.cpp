@@ -23,8 +23,9 @@ std::vector<Index> token_bytes(const std::string& path, Index vocab) {
   const tokenizer::Tokenizer tokenizer(path);
   KZERO_REQUIRE(tokenizer.size() <= vocab, ExitCode::files,
                 "{}: has tokens up to {}, but the model's vocabulary allows 0 to {}: it is the "
-                "tokenizer of another model",
-                printable(path), tokenizer.size() - 1, vocab - 1);
+                "tokenizer of another model, or has new tokens, for which a training with "
+                "model.vocab = {} adds rows",
+                printable(path), tokenizer.size() - 1, vocab - 1, tokenizer.size());
   std::vector<Index> bytes(static_cast<std::size_t>(vocab));
   for (Index token = 0; token < tokenizer.size(); ++token)
     bytes[token] = bytes_of_token(tokenizer, static_cast<Token>(token));

@@ -68,6 +68,23 @@ class HuggingFace(LaunchTest):
             self.assertRegex(shown, "(?m)^note +no config.json was found for hf(/model.safetensors)?: the number of heads")
             self.assertEqual(shown.count("no config.json"), 1)
 
+    def test_new_tokens_get_rows_in_one_way(self):
+        tensors = tensors_of(self.folder / "hf/model.safetensors")
+        rows = lambda folder: tensors_of(self.folder / folder / "model.safetensors")["wte.weight"]
+        vocab = tensors["wte.weight"][1][0]
+        shown = self.expect(self.start_from("hf", ranks=2), 0).stdout
+        self.assertNotIn("new rows", shown)
+        shown = self.expect(self.into("larger", "hf", "--set", f"model.vocab={vocab + 2}"), 0).stdout
+        self.assertIn(f"has {vocab} tokens and model.vocab is {vocab + 2}: new rows start as the mean of the others", shown)
+        self.expect(self.convert("larger", "out"), 0)
+        self.assertEqual(json.loads((self.folder / "out/config.json").read_text())["vocab_size"], vocab + 2)
+        data, (_, shape, grown) = tensors["wte.weight"][2], rows("out")
+        width = 4 * shape[1]
+        self.assertEqual((shape[0], grown[: len(data)]), (vocab + 2, data))
+        self.assertEqual(grown[len(data) : len(data) + width], grown[len(data) + width :])
+        (self.folder / "hf/config.json").write_text(json.dumps({**self.config, "vocab_size": vocab + 2}))
+        self.expect(self.into("damaged", "hf", "--set", f"model.vocab={vocab + 2}"), 4, "wte.weight")
+
     def test_a_set_of_files_is_the_model(self):
         tensors = tensors_of(self.folder / "hf/model.safetensors")
         (self.folder / "set").mkdir()

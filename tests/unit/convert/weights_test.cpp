@@ -48,6 +48,34 @@ TEST_F(WeightsTest, PrefixMasksAndATiedHeadAreUnderstood) {
   EXPECT_EQ(bias, values_of(SafetensorsFile(reference("even")), "ln_f.bias"));
 }
 
+TEST_F(WeightsTest, NewTokensStartAsTheMeanOfTheOthers) {
+  deck::Model model = even_model();
+  model.vocab = 258;
+  const auto path = changed(Tensors(reference("even")));
+  const Weights weights = weights_of(path, model);
+  EXPECT_EQ(weights.new_rows(), 2);
+  EXPECT_TRUE(contains(weights.note(), "has 256 tokens and model.vocab is 258")) << weights.note();
+  const auto table = values_of(SafetensorsFile(path), "wte.weight");
+  std::vector<double> mean(64);
+  for (std::size_t i = 0; i < table.size(); ++i) mean[i % 64] += table[i] / 256.0;
+  std::vector<float> part(70);  // the end of the last row, the first new one, the begin of the last
+  weights.load_range("wte.weight", {256 * 64 - 3, 70}, part);
+  EXPECT_TRUE(std::equal(part.begin(), part.begin() + 3, table.end() - 3));
+  for (std::size_t i = 3; i < part.size(); ++i) EXPECT_NEAR(part[i], mean[(i - 3) % 64], 1e-6);
+  std::vector<float> one(1);  // the same value by another division into ranges
+  weights.load_range("wte.weight", {257 * 64 + 2, 1}, one);
+  EXPECT_EQ(one.front(), part[3 + 2]);
+}
+
+TEST_F(WeightsTest, OtherTablesDoNotGrow) {
+  deck::Model model = even_model();
+  model.sequence = 33;
+  EXPECT_TRUE(contains(misfit(Tensors(reference("even")), model), "wpe.weight [33, 64]"));
+  model = even_model();
+  model.vocab = 255;
+  EXPECT_TRUE(contains(misfit(Tensors(reference("even")), model), "wte.weight [255, 64]"));
+}
+
 TEST_F(WeightsTest, EveryMisfitIsNamed) {
   Tensors tensors(reference("even"));
   tensors.shapes[tensors.at("h.0.ln_1.bias")].first = "h.0.ln1.bias";

@@ -53,6 +53,14 @@ TEST(ModelConfig, OtherValuesContradictUnlessTheyMayDiffer) {
   EXPECT_EQ(read_with(deck, {"model.layers=3"}).model.sequence, 16);
 }
 
+TEST(ModelConfig, SomeCountsMayGrow) {
+  const ImpliedValue vocab{
+      .path = "model.vocab", .value = Index{1000}, .origin = "", .may_grow = true};
+  EXPECT_TRUE(allows(vocab, Index{1002}));
+  EXPECT_TRUE(allows(vocab, Index{1000}));
+  EXPECT_FALSE(allows(vocab, Index{999}));
+}
+
 TEST(ModelConfig, NumbersThatAreOneInFloat32Agree) {
   const Model model = read_with(deck_with_config, {"model.norm_eps=1e-5", "model.hidden=40"}).model;
   EXPECT_EQ(model.norm_eps, 1e-5);  // the deck's spelling
