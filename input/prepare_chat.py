@@ -3,6 +3,7 @@
 import collections
 import json
 
+import prepare_chat_parts
 import prepare_end
 from prepare_chat_encoding import ChatEncoder, without_post_processor
 from prepare_conversation import Example, needs_template, read_example
@@ -35,6 +36,7 @@ class Chats:
         self.firsts = []  # the first document of each conversation
         self.straddling, self.cut, self.dropped = 0, 0, 0
         self.template, self.ending, self.draw = None, "", None
+        self.parts, self.no_parts = None, ""  # the template's fixed texts, or why there are none
 
     def read(self, files):
         processes = min(self.arguments.processes, 1 + sum(path.stat().st_size for path in files) // PER_PROCESS)
@@ -56,6 +58,10 @@ class Chats:
         folder = tokenizer_file(self.arguments.tokenizer or self.arguments.output).parent
         source = find_source(folder, configuration_of(self.kept), self.arguments.template, self.arguments.date)
         self.template = Template(source)
+        try:
+            self.parts = prepare_chat_parts.parts_of_template(self.template)
+        except ValueError as error:
+            self.no_parts = str(error)
         turns = Turns(self.template, self.special, self.arguments.each_turn)
         self.ending = check_template(turns, lambda text: self.tokenizer.encode(text, add_special_tokens=False).ids)
         return source
@@ -152,6 +158,8 @@ class Chats:
     def template_summary(self):
         kind = "generation blocks" if self.template.has_generation else "renderings up to each turn"
         yield f"targets by {kind}, template: {self.template.where}"
+        if self.no_parts:
+            yield f"kzero generate --chat cannot use this template: {self.no_parts}"
         if self.special.search(self.ending):
             yield f"an answer ends with {json.dumps(self.ending, ensure_ascii=False)}"
         else:
@@ -168,4 +176,6 @@ def write_chats(arguments, files, output, kept, end, around):
     written = chats.write(output)
     if not arguments.training_only:
         output.write(prepare_end.NAME, chats.generation_config())
+        if chats.parts:
+            output.write(prepare_chat_parts.NAME, prepare_chat_parts.as_bytes(chats.parts))
     return [printable(line) for line in chats.summary()], written

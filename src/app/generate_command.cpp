@@ -28,27 +28,35 @@ void note(const grid::Group& world, const std::string& text) {
   if (world.is_root()) std::cerr << "note        " << printable_lines(text) << std::endl;
 }
 
-std::vector<PromptText> given_prompts(const GenerateArguments& a, PromptInput& input) {
+/// `chat` is null unless prompts are messages.
+std::vector<PromptText> given_prompts(const GenerateArguments& a, PromptInput& input,
+                                      const infer::ChatParts* chat) {
+  const auto prompt_of = [&](const std::string& text) {
+    return chat == nullptr ? PromptText{.text = text} : infer::chat_prompt(*chat, text);
+  };
   std::vector<PromptText> prompts;
-  for (const std::string& text : a.prompts) prompts.push_back({.text = text});
+  for (const std::string& text : a.prompts) prompts.push_back(prompt_of(text));
   if (!prompts.empty()) return prompts;
   std::string text = input.text();
   if (!a.prompt_file.empty()) {
     std::istringstream lines(std::move(text));
-    return infer::read_prompts(lines, input.name());
+    return infer::read_prompts(lines, input.name(), chat);
   }
   if (text.ends_with('\n')) text.pop_back();  // added by echo
   if (text.ends_with('\r')) text.pop_back();
-  prompts.push_back({.text = std::move(text)});
+  prompts.push_back(prompt_of(text));
   return prompts;
 }
 
 /// Rank 0 reads the prompts for all.
 std::vector<PromptText> read_prompts(const grid::Group& world, const GenerateArguments& a,
-                                     PromptInput& input) {
+                                     PromptInput& input, const infer::Source& source) {
   std::vector<PromptText> prompts;
   grid::collectively(world, [&] {
-    if (world.is_root()) prompts = given_prompts(a, input);
+    if (!world.is_root()) return;
+    std::optional<infer::ChatParts> chat;
+    if (a.is_chat) chat.emplace(infer::chat_parts_file(source, a.tokenizer));
+    prompts = given_prompts(a, input, chat ? &*chat : nullptr);
   });
   prompts.resize(std::stoull(world.broadcast(std::to_string(prompts.size()))));
   for (PromptText& prompt : prompts) {
@@ -69,10 +77,11 @@ struct GenerateJob {
 
   GenerateJob(const GenerateArguments& a, PromptInput& input, const grid::Group& world,
               const infer::Source& source, const grid::Group& data)
-      : arguments(a), texts(read_prompts(world, a, input)) {
+      : arguments(a), texts(read_prompts(world, a, input, source)) {
     const Index most = source.config.model.sequence;
     grid::collectively(world, [&] {
-      tokens = infer::open_token_text(source, a.tokenizer, a.special);
+      tokens = infer::open_token_text(source, a.tokenizer,
+                                      a.is_chat ? infer::SpecialTokens::left_out : a.special);
       for (Index i = 0; i < std::ssize(texts); ++i) {
         const auto prompt = infer::encode_prompt(*tokens, texts[i], i, a.max_tokens, most);
         const Index needed = std::ssize(prompt.tokens) + prompt.max_tokens;

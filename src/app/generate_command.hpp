@@ -25,6 +25,7 @@ struct GenerateArguments {
   std::optional<Dtype> precision;
   Index batch = 8;
   bool json = false, recompute = false;
+  bool is_chat = false;  // prompts are messages of the user
 };
 
 /// Adds the subcommand; parsing fills `arguments`.

@@ -91,6 +91,9 @@ CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
       ->check(CLI::Range(Index{1}, Index{65536}))
       ->transform(whole_number())
       ->capture_default_str();
+  command->add_flag("--chat", a.is_chat,
+                    "a prompt is a message of the user, around which the model's chat template is "
+                    "written (chat_parts.json next to the tokenizer)");
   command->add_flag("--json", a.json, "one JSON line a prompt: prompt, text, tokens, reason");
   command->add_flag("--no-cache", a.recompute,
                     "recompute the entire sequence for every token: slow, to check the cache");

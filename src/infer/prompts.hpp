@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "infer/chat_parts.hpp"
 #include "infer/generator.hpp"
 #include "infer/token_text.hpp"
 
@@ -17,8 +18,14 @@ struct PromptText {
 };
 
 /// Reads JSON lines {"prompt": TEXT, "max_tokens": N}; the latter is optional, and empty lines are
-/// skipped. Throws Error(files) that names `name`, the line, the key and the value found.
-std::vector<PromptText> read_prompts(std::istream& in, const std::string& name);
+/// skipped. With `chat` a prompt is a message of the user, and {"messages": [{"role": ROLE,
+/// "content": TEXT}, ..]} may replace it. Throws Error(files) that names `name`, the line, the key
+/// and the value found.
+std::vector<PromptText> read_prompts(std::istream& in, const std::string& name,
+                                     const ChatParts* chat = nullptr);
+
+/// A message of the user, as the chat template writes it.
+PromptText chat_prompt(const ChatParts& chat, const std::string& text);
 
 /// The tokens of a prompt. For an empty text this is the end token, after which a text begins.
 /// Throws Error(usage) for an empty text without an end token, or a text with more tokens than

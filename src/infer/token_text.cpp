@@ -12,6 +12,7 @@
 #include "convert/model_file.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "convert/weight_files.hpp"
+#include "infer/chat_parts.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace kzero::infer {
@@ -135,6 +136,10 @@ fs::path tokenizer_file(const Source& source, const std::string& given) {
 
 }  // namespace
 
+fs::path chat_parts_file(const Source& source, const std::string& given) {
+  return tokenizer_file(source, given).parent_path() / chat_parts_name;
+}
+
 std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given,
                                            SpecialTokens special) {
   const bool is_bytes =
@@ -146,10 +151,12 @@ std::unique_ptr<TokenText> open_token_text(const Source& source, const std::stri
   } else {
     text = open_tokenizer(tokenizer_file(source, given), special);
   }
-  KZERO_REQUIRE(text->size() <= source.config.model.vocab, ExitCode::files,
-                "{} has {} tokens, but {} has a vocabulary of {}: it is not the model's tokenizer",
-                is_bytes ? "bytes" : printable(tokenizer_file(source, given).string()),
-                text->size(), printable(source.path), source.config.model.vocab);
+  KZERO_REQUIRE(
+      text->size() <= source.config.model.vocab, ExitCode::files,
+      "{} has {} tokens, but {} has a vocabulary of {}: it is not the model's tokenizer, or "
+      "has new tokens, for which a training with model.vocab = {} adds rows",
+      is_bytes ? "bytes" : printable(tokenizer_file(source, given).string()), text->size(),
+      printable(source.path), source.config.model.vocab, text->size());
   return text;
 }
 

@@ -1,6 +1,7 @@
 // Converts a model's tokens to text and back, with a tokenizer.json or as bytes.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,10 @@ class TokenText {
 
 /// The value of --tokenizer for tokens that are bytes.
 inline constexpr std::string_view bytes_name = "bytes";
+
+/// The chat_parts.json next to the tokenizer that open_token_text opens; it may be missing. Throws
+/// Error(files) if there is no tokenizer.
+std::filesystem::path chat_parts_file(const Source& source, const std::string& given);
 
 /// Whether encode() adds the tokens of a tokenizer.json's post_processor, such as
 /// <|begin_of_text|>.

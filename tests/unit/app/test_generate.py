@@ -286,6 +286,33 @@ class Tokenizers(GenerateTest):
         self.assertEqual(tokens("bo", "--tokenizer", "begins.json", "--no-special-tokens"), plain)
         self.assertEqual(len(tokens("", "--tokenizer", "begins.json")), 10, "an empty text begins with that token")
 
+    def test_messages_are_written_as_the_chat_template_does(self):
+        (self.folder / "model").mkdir()
+        shutil.copy(TOKENIZER, self.folder / "model/tokenizer.json")
+        chat = lambda *options, **others: self.generate("--chat", "--tokenizer", "model", "--json", *options, **others)
+        self.expect(chat("--prompt", "a"), 4, "there is no model/chat_parts.json; `python3 input/prepare_chat_parts.py model`")
+        between = {"start": {"user": "u:", "system": "s:"}, "system": {"user": ",u:"}, "user": {"ask": ";", "assistant": ";"}}
+        parts = {"version": 1, "between": {**between, "assistant": {"user": ".u:"}}, "strips": ["user"]}
+        (self.folder / "model/chat_parts.json").write_text(json.dumps(parts))
+        turns = [{"role": role, "content": text} for role, text in (("user", "1"), ("assistant", " 2"), ("user", " 3\u3000\n"))]
+        lines = [{"prompt": " bo "}, {"messages": turns}, {"messages": [{"role": "system", "content": " x"}, turns[0]]}]
+        (self.folder / "chat.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        shown = self.expect(chat("--prompts", "chat.jsonl", "--max-tokens", "2", ranks=3), 0).stdout
+        texts = [json.loads(line)["prompt"] for line in shown.splitlines()]
+        self.assertEqual(texts, ["u:bo;", "u:1; 2.u:3;", "s: x,u:1;"])
+        first = json.loads(shown.splitlines()[0])
+        self.assertEqual(self.lines("--prompt", "u:bo;", "--tokenizer", TOKENIZER, "--max-tokens", "2"), [first])
+        for line, text in (
+            ({"messages": turns[:2]}, 'has no text between "assistant" and "ask"'),
+            ({"messages": [{"role": "user"}]}, "chat.jsonl:1: messages must be a list of"),
+            ({"messages": turns, "prompt": "a"}, 'has both "prompt" and "messages"'),
+        ):
+            (self.folder / "chat.jsonl").write_text(json.dumps(line))
+            self.expect(chat("--prompts", "chat.jsonl"), 2 if "between" in text else 4, text)
+        self.expect(self.generate("--prompts", "chat.jsonl", "--tokenizer", "model"), 4, "unknown key", "with --chat")
+        (self.folder / "model/chat_parts.json").write_text("{}")
+        self.expect(chat("--prompt", "a"), 4, "model/chat_parts.json: is not a file of input/prepare_chat_parts.py")
+
     def test_one_of_another_vocabulary_is_refused(self):
         self.expect(self.train("model.vocab=300", "checkpoint.folder=small", "run.metrics="), 0)
         self.expect(self.generate("--prompt", "a", "--tokenizer", TOKENIZER, source="small"), 4, "has 768 tokens")
