@@ -58,7 +58,7 @@ def texts_of_objects(path, key, encoding):
         text = value.get(key)
         if not isinstance(text, str):
             found = f"{key} is {shown(text)}" if key in value else f"has no {key}, only {', '.join(value)[:200] or 'nothing'}"
-            raise InputError(f"{where}: {found}; its text is needed (--text-key says where it is)")
+            raise InputError(f"{where}: {found}; its text is needed (--text-key says where it is; --chat reads conversations)")
         if not text.isascii():
             check_unicode(text, where)
         yield text
