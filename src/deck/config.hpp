@@ -145,7 +145,7 @@ struct Grid {
 };
 
 /// Where sums of gradients are kept between the micro-batches of a step: by the owner of each
-/// shard, or by each node. Automatic: nodes, if every rank has full gradients anyway.
+/// shard, or by each node. Automatic: nodes, if that takes little memory (engine/sums_place.hpp).
 enum class KeepsSums { automatic, owners, nodes };
 
 /// The ranks that share one copy of partitioned parameters: all data-parallel ranks, or those of a

@@ -62,8 +62,9 @@ void add_zero(std::vector<Key>& table) {
       "zero.gradients", t, &Zero::gradients,
       {{"auto", KeepsSums::automatic}, {"rank", KeepsSums::owners}, {"node", KeepsSums::nodes}},
       "On several nodes, \"rank\" sends the gradients of every micro-batch to their owners; "
-      "\"node\" sends a node's sums once a step; \"auto\": \"node\" in stages 0 and 1, otherwise "
-      "\"rank\". No bit changes."));
+      "\"node\" sends a node's sums once a step; \"auto\": \"node\", unless this adds more than "
+      "half to the planned memory of a rank's model states in stages 2 and 3 "
+      "(docs/parallelism.md). No bit changes."));
   table.push_back(choice("zero.offload", t, &Zero::offload,
                          {{"none", Offload::none}, {"host", Offload::host}},
                          "Place of the optimizer state and its update: with the model, or on the "

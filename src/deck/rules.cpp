@@ -183,8 +183,6 @@ class Rules : ViolationList {
                           "does not have; use \"reduced\" or zero.stage 0 or 1",
                           zero.stage));
     if (zero.accumulate == Accumulate::automatic) zero.accumulate = Accumulate::reduced;
-    if (zero.gradients == KeepsSums::automatic)
-      zero.gradients = zero.stage <= 1 ? KeepsSums::nodes : KeepsSums::owners;
   }
 
   void check_recompute() {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "comm/placement.hpp"
+#include "engine/sums_place.hpp"
 #include "optim/optimizer.hpp"
 #include "tensor/view.hpp"
 
@@ -36,16 +37,15 @@ Index micro_batches(const deck::Config& config) {
   return config.train.global_batch / config.train.micro_batch;
 }
 
-zero::SumPlan sum_plan(const deck::Config& config, Index data_ranks, bool adds_reduced) {
-  return {{.ranks = data_ranks,
-           .nodes = std::max<Index>(1, config.placement.data_nodes),
-           .terms = adds_reduced ? micro_batches(config) * config.train.sequence_chunks
-                                 : data_ranks * own_chunks(config),
-           .blocks = config.train.sum_blocks,
-           .by_library = config.zero.reduction == deck::ReductionOrder::library,
-           .sequence = config.grid.sequence,
-           .own = own_chunks(config)},
-          config.zero.gradients};
+zero::SumShape sum_shape(const deck::Config& config, Index data_ranks, bool adds_reduced) {
+  return {.ranks = data_ranks,
+          .nodes = std::max<Index>(1, config.placement.data_nodes),
+          .terms = adds_reduced ? micro_batches(config) * config.train.sequence_chunks
+                                : data_ranks * own_chunks(config),
+          .blocks = config.train.sum_blocks,
+          .by_library = config.zero.reduction == deck::ReductionOrder::library,
+          .sequence = config.grid.sequence,
+          .own = own_chunks(config)};
 }
 
 /// Returns the table with the group of each parameter. A group that none belongs to was refused
@@ -91,12 +91,12 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::
       trained_layout(trained, data_ranks),
       adds_reduced(config.zero.accumulate == deck::Accumulate::reduced &&
                    micro_batches(config) * config.grid.sequence > data_ranks),
-      sums(sum_plan(config, data_ranks, adds_reduced)),
+      optimizer(rule ? std::move(rule) : optim::make_optimizer(config.optimizer)),
+      sums(plan_sums(config, *this, sum_shape(config, data_ranks, adds_reduced))),
       batches{config.train.global_batch,         data_ranks,
               config.train.micro_batch,          sums.nodes(),
               sums.route() == zero::Route::step, config.grid.sequence,
               config.train.sequence_chunks},
-      optimizer(rule ? std::move(rule) : optim::make_optimizer(config.optimizer)),
       matrices(matrices_of(*this)),
       training(definition->training_trace(), layout, schedule_options(config, stage)),
       validation(definition->validation_trace(), layout, schedule_options(config, stage)) {}

@@ -47,9 +47,9 @@ struct Blueprint : ModelBlueprint {
   param::Table trained;
   param::FlatLayout trained_layout;
   bool adds_reduced;  // see zero::GradientOptions
+  std::shared_ptr<const optim::Optimizer> optimizer;
   zero::SumPlan sums;
   data::BatchPlan batches;
-  std::shared_ptr<const optim::Optimizer> optimizer;
   MatrixPlan matrices;  // empty unless the optimizer needs complete matrices
   zero::Schedule training, validation;
 

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/bytes.hpp"
+#include "engine/sums_place.hpp"
+
 namespace kzero::engine {
 
 namespace {
@@ -16,18 +21,21 @@ std::string note_on_sums(const deck::Config& config, const Blueprint& blueprint)
   const zero::SumPlan& sums = blueprint.sums;
   if (sums.nodes() == 1 || times_sent(sums) == 1) return "";
   for (const Index blocks : {config.train.sum_blocks, sums.nodes()}) {
-    for (const auto keeps : {zero::KeepsSums::owners, zero::KeepsSums::nodes}) {
-      if (keeps == zero::KeepsSums::owners && config.zero.gradients == deck::KeepsSums::nodes)
-        continue;
-      zero::SumShape shape = sums.shape();
-      shape.blocks = blocks;
-      if (times_sent(zero::SumPlan(shape, keeps)) > 1) continue;
+    zero::SumShape shape = sums.shape();
+    shape.blocks = blocks;
+    const zero::SumPlan as_in_deck = plan_sums(config, blueprint, shape);
+    const zero::SumPlan by_nodes(shape, zero::KeepsSums::nodes);
+    for (const bool is_forced : {false, true}) {
+      if (times_sent(is_forced ? by_nodes : as_in_deck) > 1) continue;
       std::string settings;
       if (blocks != config.train.sum_blocks)
         settings += fmt::format("train.sum_blocks = {} (which changes bits)", blocks);
-      if (keeps == zero::KeepsSums::nodes && config.zero.gradients == deck::KeepsSums::owners)
-        settings += fmt::format("{}zero.gradients = \"node\" (which takes memory)",
-                                settings.empty() ? "" : " and ");
+      if (is_forced)
+        settings += fmt::format("{}zero.gradients = \"node\" (which takes {} a rank)",
+                                settings.empty() ? "" : " and ",
+                                format_bytes(std::max<Index>(
+                                    0, kept_sum_bytes(by_nodes, blueprint.trained_layout) -
+                                           kept_sum_bytes(as_in_deck, blueprint.trained_layout))));
       return fmt::format("nodes send each gradient {} times a step; {} would send it once",
                          times_sent(sums), settings);
     }

@@ -23,8 +23,10 @@ std::vector<deck::Zero> sharding_variants(const deck::Config& deck) {
     zero.gradients = Gradients::automatic;
     all.push_back(zero);
     if (!has_nodes || stage < 2) continue;
-    zero.gradients = Gradients::nodes;
-    all.push_back(zero);
+    for (const Gradients gradients : {Gradients::owners, Gradients::nodes}) {
+      zero.gradients = gradients;
+      all.push_back(zero);
+    }
     if (stage < 3) continue;
     zero.parameters = Parameters::node;
     all.push_back(zero);
@@ -52,6 +54,7 @@ Settings settings_of(const Entry& entry, const deck::Config& deck, const deck::Z
                     {"recompute.mode", std::string(name_of(entry.recompute.mode))}};
   if (entry.recompute.partition) settings.emplace_back("recompute.partition", true);
   if (zero.gradients == deck::KeepsSums::nodes) settings.emplace_back("zero.gradients", "node");
+  if (zero.gradients == deck::KeepsSums::owners) settings.emplace_back("zero.gradients", "rank");
   if (zero.parameters == deck::SharesParameters::node)
     settings.emplace_back("zero.parameters", "node");
   if (zero.offload != deck.zero.offload)

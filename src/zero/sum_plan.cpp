@@ -23,7 +23,9 @@ int most_open(Index rounds, Index each, Index block) {
 }  // namespace
 
 SumPlan::SumPlan(const SumShape& shape, KeepsSums keeps)
-    : shape_(shape), block_(ceil_div(shape.by_library ? rounds() : shape.terms, shape.blocks)) {
+    : shape_(shape),
+      keeps_(keeps),
+      block_(ceil_div(shape.by_library ? rounds() : shape.terms, shape.blocks)) {
   if (shape.nodes == 1 || shape.by_library || shape.own > 1) return;
   const bool is_whole =
       shape.terms % shape.ranks == 0 && (shape.ranks / shape.nodes) % shape.sequence == 0;

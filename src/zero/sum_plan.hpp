@@ -40,6 +40,8 @@ class SumPlan {
   SumPlan(const SumShape& shape, KeepsSums keeps);
 
   const SumShape& shape() const { return shape_; }
+  /// Whether nodes may keep sums. The route says whether they do.
+  KeepsSums keeps() const { return keeps_; }
   Route route() const { return route_; }
   Index ranks() const { return shape_.ranks; }
   Index nodes() const { return shape_.nodes; }
@@ -78,6 +80,7 @@ class SumPlan {
   }
 
   SumShape shape_;
+  KeepsSums keeps_ = KeepsSums::owners;
   Index block_ = 1;
   Route route_ = Route::terms;
 };

@@ -47,6 +47,13 @@ class Bytes(ClusterTest):
     def test_sums_of_nodes_with_4_micro_batches(self):
         self.check("nodes", 2, 2, 4, "zero.stage=2", "zero.gradients=node")
 
+    # By default a node adds the gradients of its ranks and micro-batches before it sends: 4 bytes a parameter and step, and the
+    # updated parameters, of each node the half that the other node owns.
+    def test_the_default_with_4_micro_batches_on_2_nodes_of_4_ranks(self):
+        training = self.check("default", 2, 4, 4)
+        parameters = training.records("start")[-1]["parameters"]
+        self.assertLess(4 * table_bytes(training), 1.02 * (4 + 4) * parameters / 2)
+
     def test_stage_3_with_2_micro_batches_on_2_nodes_of_2_ranks(self):
         self.check("stage3", 2, 2, 2, "zero.stage=3")
 

@@ -119,8 +119,10 @@ TEST(Reports, CountCopiesOfEachRouteOfSums) {
 }
 
 TEST(NodeNotes, NameTheSettingsThatSendLess) {
-  const auto note = [](Index ranks, Index node, Index batch, Index stage) {
+  const auto note = [](Index ranks, Index node, Index batch, Index stage,
+                       deck::KeepsSums keeps = deck::KeepsSums::automatic) {
     deck::Config config = small_deck();
+    config.zero.gradients = keeps;
     config.zero.stage = stage, config.grid.node = node, config.train.global_batch = batch;
     config = resolved(config, ranks);
     return fmt::format(
@@ -130,15 +132,22 @@ TEST(NodeNotes, NameTheSettingsThatSendLess) {
   EXPECT_EQ(note(8, 1, 8, 2), "") << "one gradient a node";
   EXPECT_EQ(note(8, 4, 8, 2), "");
   EXPECT_EQ(note(8, 4, 32, 1), "") << "stage 1 keeps sums in nodes";
-  EXPECT_EQ(note(8, 4, 32, 2),
-            "nodes send each gradient 16 times a step; zero.gradients = \"node\" (which takes "
-            "memory) would send it once");
+  EXPECT_EQ(note(8, 4, 32, 2), "") << "nodes keep sums: they take little memory";
+  const std::string owners = note(8, 4, 32, 2, deck::KeepsSums::owners);
+  EXPECT_EQ(
+      owners.find("nodes send each gradient 16 times a step; zero.gradients = \"node\" (which "
+                  "takes "),
+      0U)
+      << owners;
   EXPECT_EQ(note(16, 2, 16, 0),
             "nodes send each gradient 2 times a step; train.sum_blocks = 8 (which changes bits) "
             "would send it once");
-  EXPECT_EQ(note(8, 1, 32, 2),
-            "nodes send each gradient 4 times a step; train.sum_blocks = 8 (which changes bits) "
-            "and zero.gradients = \"node\" (which takes memory) would send it once");
+  const std::string dear = note(8, 1, 32, 2);  // a node's sums are as large as the model
+  EXPECT_EQ(
+      dear.find("nodes send each gradient 4 times a step; train.sum_blocks = 8 (which changes "
+                "bits) and zero.gradients = \"node\" (which takes "),
+      0U)
+      << dear;
   EXPECT_EQ(note(6, 3, 7, 2), "") << "no setting helps";
   EXPECT_EQ(note(8, 8, 8, 3), "") << "one node";
   EXPECT_EQ(note(8, 4, 8, 3),

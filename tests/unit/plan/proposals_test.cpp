@@ -48,7 +48,9 @@ deck::Config with(deck::Config config, const Proposal& proposal) {
     if (key == "zero.stage") config.zero.stage = std::get<Index>(value);
     if (key == "train.micro_batch") config.train.micro_batch = std::get<Index>(value);
     if (key == "recompute.partition") config.recompute.partition = std::get<bool>(value);
-    if (key == "zero.gradients") config.zero.gradients = deck::KeepsSums::nodes;
+    if (key == "zero.gradients")
+      config.zero.gradients =
+          std::get<std::string>(value) == "node" ? deck::KeepsSums::nodes : deck::KeepsSums::owners;
     if (key == "zero.parameters") config.zero.parameters = deck::SharesParameters::node;
     if (key == "zero.offload") config.zero.offload = deck::Offload::host;
     if (key == "recompute.offload") config.recompute.offload = deck::Offload::host;
