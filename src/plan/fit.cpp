@@ -28,11 +28,12 @@ Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
       found.refusals.push_back({stage, std::move(*reason)});
       continue;
     }
+    const bool holds_states = fitter.holds_states(config);
     for (const deck::Recompute& recompute : recompute_variants(deck)) {
       config.recompute = recompute;
-      if (auto entry = fitter.largest_micro_batch(config))
+      if (auto entry = holds_states ? fitter.largest_micro_batch(config) : std::nullopt)
         found.answers.push_back({Search::micro_batch, std::move(*entry)});
-      if (auto entry = fitter.longest_sequence(config))
+      if (auto entry = holds_states ? fitter.longest_sequence(config) : std::nullopt)
         found.answers.push_back({Search::sequence, std::move(*entry)});
       if (auto entry = fitter.most_layers(config))
         found.answers.push_back({Search::layers, std::move(*entry)});

@@ -25,8 +25,17 @@ class Fitter {
   /// Returns the plan of a deck if the rules accept it and it fits.
   std::optional<Entry> attempt(deck::Config config) const;
 
+  /// Returns the share of the memory that a deck needs, of the device or of the host for what is
+  /// offloaded: at most 1 if it fits, and infinite if the rules refuse the deck.
+  double load_of(deck::Config config) const;
+
   /// Completes a deck by the rules, or returns their objections.
   std::optional<std::string> refusal(deck::Config& config) const;
+
+  /// Returns whether the parameters and optimizer state of the deck's model fit, which no
+  /// micro-batch, sequence or mode of recomputation changes. Learned positions are counted for the
+  /// shortest sequence.
+  bool holds_states(deck::Config config) const;
 
   /// Returns the plan with the largest micro-batch that fits. Micro-batches divide a rank's part of
   /// the global batch.
@@ -40,6 +49,10 @@ class Fitter {
   std::optional<Entry> most_layers(deck::Config config) const;
 
  private:
+  /// Plans a deck, which is empty if the rules refuse it or its memory exceeds the counters.
+  std::optional<Entry> planned(deck::Config& config) const;
+  double load_of(const deck::Config& config, const Entry& entry) const;
+
   Index ranks_, threads_;
   Room room_;
 };

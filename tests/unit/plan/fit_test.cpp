@@ -43,6 +43,31 @@ TEST(Largest, IsTheLastThatFits) {
   }
 }
 
+TEST(Largest, NeedsFewLoadsOfAStraightLine) {
+  int calls = 0;
+  const auto line = [&](Index bound) {
+    return largest_by_load([&calls, bound](Index n) {
+      ++calls;
+      return (100 + static_cast<double>(n)) / (100 + static_cast<double>(bound));
+    });
+  };
+  for (Index bound = 0; bound < 70; ++bound) EXPECT_EQ(line(bound), bound);
+  calls = 0;
+  EXPECT_EQ(line(9'999), 9'999);
+  EXPECT_LE(calls, 10);
+}
+
+TEST(Largest, FollowsCurvesAndRefusals) {
+  for (const Index bound : {1, 2, 3, 50, 1000, 12345}) {
+    const auto limit = static_cast<double>(bound);
+    EXPECT_EQ(largest_by_load([&](Index n) { return std::pow(static_cast<double>(n) / limit, 2); }),
+              bound);
+    EXPECT_EQ(largest_by_load([&](Index n) { return std::sqrt(static_cast<double>(n) / limit); }),
+              bound);
+    EXPECT_EQ(largest_by_load([&](Index n) { return n > bound ? INFINITY : 0.1; }), bound);
+  }
+}
+
 /// Budgets from less than a layer to more than the full batch, including the exact bytes of some
 /// models and one byte less.
 std::vector<Index> budgets() {
