@@ -36,6 +36,8 @@ def read(path):
         raise SystemExit(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise SystemExit(f"{path}: is not the output of kzero plan --json: {error}") from None
+    if isinstance(plans, list):  # numbers of ranks that the deck does not allow have no plan
+        plans = [plan for plan in plans if not (isinstance(plan, dict) and "refused" in plan)]
     needed = {"ranks", "stage", "parameters", "memory", "total_bytes"}
     if not isinstance(plans, list) or not plans or not all(isinstance(p, dict) and needed <= p.keys() for p in plans):
         raise SystemExit(f"{path}: is not the output of kzero plan --json: a list of plans with {', '.join(sorted(needed))}")

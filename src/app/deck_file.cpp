@@ -52,6 +52,7 @@ void wait_for_writer(int descriptor, const Wanted& wanted, std::chrono::millisec
   pollfd writer{descriptor, POLLIN, 0};
   const int ready =
       uninterrupted([&] { return ::poll(&writer, 1, static_cast<int>(patience.count())); });
+  if (ready == 0 && patience.count() == 0) wanted.refuse("it is a pipe that nobody writes to");
   if (ready == 0)
     wanted.refuse(fmt::format("nobody has written to this pipe for {} s",
                               std::chrono::duration<double>(patience).count()));
@@ -59,8 +60,7 @@ void wait_for_writer(int descriptor, const Wanted& wanted, std::chrono::millisec
 
 }  // namespace
 
-deck::Source load(const std::string& file, std::chrono::milliseconds patience,
-                  const std::string& kind) {
+deck::Source load(const std::string& file, const PipePatience& patience, const std::string& kind) {
   const Wanted wanted{file, kind};
   // Opened without blocking: a pipe without a writer must not hang.
   const Descriptor input(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -89,7 +89,7 @@ deck::Source load(const std::string& file, std::chrono::milliseconds patience,
     const bool may_go_on = count < 0 || (is_pipe && text.empty() && !has_waited);
     if (count == 0 && !may_go_on) return {file, text};
     if (count <= 0) {
-      wait_for_writer(input.number(), wanted, patience);
+      wait_for_writer(input.number(), wanted, count < 0 ? patience.for_bytes : patience.for_writer);
       has_waited = true;
     }
   }

@@ -25,18 +25,41 @@ void print(const PlanArguments& arguments, const Plans& plans) {
   std::cout << (arguments.output == Output::json ? plan::json(plans) : plan::table(plans));
 }
 
+/// Which library's collectives are planned, and why.
+std::string collectives_of(const Launch& launch, const GivenMachine& machine) {
+  const bool is_nccl = comm::moves_by_itself(launch.config);
+  const char* const library = is_nccl ? "NCCL" : "MPI";
+  if (launch.config.zero.reduction == deck::ReductionOrder::library && !is_nccl)
+    return "NCCL (zero.reduction = \"library\")";
+  if (launch.has_files_communicator)
+    return fmt::format("{} (network.communicator in {})", library, machine->name);
+  if (launch.config.run.communicator != deck::CommunicatorKind::automatic)
+    return fmt::format("{} (run.communicator)", library);
+  return fmt::format("{} (run.communicator = \"auto\" in this build)", library);
+}
+
 /// Prints the assumptions of the tables that follow.
-void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
+void introduce(const PlanArguments& arguments, const std::vector<Launch>& launches,
+               const GivenMachine& machine) {
   if (arguments.output == Output::json) return;
-  std::set<Index> counts;
-  for (const Launch& launch : all) counts.insert(launch.threads.count);
+  std::vector<const Launch*> all;
+  for (const Launch& launch : launches)
+    if (!launch.refusal) all.push_back(&launch);
+  std::set<Index> counts, nodes;
+  for (const Launch* launch : all) {
+    counts.insert(launch->threads.count);
+    nodes.insert(launch->nodes);
+  }
+  const Launch& first = *all.front();
   std::cout << fmt::format("deck        {}\nthreads     {} a rank, {}\n", arguments.deck.file,
-                           fmt::join(counts, " or "), all.front().threads.origin);
-  std::set<Index> nodes;
-  for (const Launch& launch : all) nodes.insert(launch.nodes);
+                           fmt::join(counts, " or "), first.threads.origin);
+  if (std::ranges::any_of(all, [](const Launch* launch) { return launch->ranks > 1; }))
+    std::cout << fmt::format(
+        "collectives {}{}\n", collectives_of(first, machine),
+        arguments.tensor_overlap ? "; those of tensor groups overlap, which runs do not have" : "");
   if (*nodes.rbegin() == 1) return;
-  const auto overlaps = [](const Launch& launch) {
-    return comm::overlap_of(launch.config) == comm::Overlap::yes;
+  const auto overlaps = [](const Launch* launch) {
+    return comm::overlap_of(launch->config) == comm::Overlap::yes;
   };
   const auto count = std::ranges::count_if(all, overlaps);
   std::cout << fmt::format("nodes       {}, with zero.overlap {}\n", fmt::join(nodes, " or "),
@@ -66,23 +89,73 @@ void write_time_line(const PlanArguments& arguments, const plan::Entry& entry,
   file.finish();
 }
 
+/// The entry of a launch that cannot be planned.
+plan::Entry refused(const Launch& launch, const Error& reason) {
+  plan::Entry entry;
+  entry.data_ranks = launch.ranks;
+  entry.refusal = reason.what();
+  std::ranges::replace(entry.refusal, '\n', ' ');
+  return entry;
+}
+
+/// Says by how much a plan exceeds the memory that the machine's file gives a rank.
+std::string shortage_of(const plan::Entry& entry, const plan::Machine& machine) {
+  const Index device = entry.device_bytes(), on_host = entry.total_bytes() - device;
+  const auto exceeds = [](Index bytes, double memory) {
+    return memory > 0 && static_cast<double>(bytes) > memory;
+  };
+  if (exceeds(device, machine.rank_memory.value_or(0)))
+    return fmt::format("needs {} and has {} (rank.memory in {})", format_bytes(device),
+                       format_bytes(static_cast<Index>(*machine.rank_memory)), machine.name);
+  if (exceeds(on_host, machine.host_memory))
+    return fmt::format("needs {} of its host and has {} (host.memory in {})", format_bytes(on_host),
+                       format_bytes(static_cast<Index>(machine.host_memory)), machine.name);
+  return "";
+}
+
+/// Plans and estimates the launches. Of several, those that cannot be planned have their reason.
+std::vector<plan::Entry> planned(const std::vector<Launch>& all, const Estimator& estimator,
+                                 const GivenMachine& machine) {
+  std::vector<plan::Entry> entries;
+  std::optional<Error> first_refusal;
+  bool has_plan = false;
+  for (const Launch& launch : all) {
+    try {
+      if (launch.refusal) throw *launch.refusal;
+      plan::Entry entry = plan::plan(launch.config, launch.threads.count);
+      estimator.add_to(entry, launch.nodes);
+      if (machine) entry.shortage = shortage_of(entry, *machine);
+      entries.push_back(std::move(entry));
+      has_plan = true;
+    } catch (const Error& error) {
+      if (!first_refusal) first_refusal = error;
+      entries.push_back(refused(launch, error));
+    }
+  }
+  if (!has_plan) throw *first_refusal;
+  return entries;
+}
+
 ExitCode plan_deck(const PlanArguments& arguments) {
   const GivenMachine machine = machine_of(arguments);
-  const std::vector<Launch> all = launches(arguments, machine);
-  std::vector<plan::Entry> entries;
-  entries.reserve(all.size());
-  for (const Launch& launch : all)
-    entries.push_back(plan::plan(launch.config, launch.threads.count));
+  const std::vector<Launch> all = tried_launches(arguments, machine);
   const Estimator estimator(arguments, machine, all);
-  for (std::size_t i = 0; i < all.size(); ++i) estimator.add_to(entries[i], all[i].nodes);
+  const std::vector<plan::Entry> entries = planned(all, estimator, machine);
   if (!arguments.time_line.empty()) {
     KZERO_REQUIRE(entries.size() == 1, ExitCode::usage,
                   "--time-line is of one launch, found {} launches", entries.size());
     write_time_line(arguments, entries.front(), estimator);
   }
-  introduce(arguments, all);
+  introduce(arguments, all, machine);
   print(arguments, entries);
-  return ExitCode::done;
+  const auto fits = [](const plan::Entry& entry) {
+    return entry.refusal.empty() && entry.shortage.empty();
+  };
+  if (std::ranges::any_of(entries, fits)) return ExitCode::done;
+  const auto is_short = [](const plan::Entry& entry) { return !entry.shortage.empty(); };
+  const std::string which = entries.size() == 1 ? "a rank" : "no launch fits: a rank of the first";
+  fail(ExitCode::memory, "{} {}; kzero plan --fit SIZE lists settings that fit", which,
+       std::ranges::find_if(entries, is_short)->shortage);
 }
 
 ExitCode trace_deck(const PlanArguments& arguments) {
@@ -107,7 +180,7 @@ ExitCode fit_deck(const PlanArguments& arguments) {
     for (plan::Answer& answer : fits[i].answers) estimator.add_to(answer.entry, all[i].nodes);
     has_answer = has_answer || !fits[i].answers.empty();
   }
-  introduce(arguments, all);
+  introduce(arguments, all, machine);
   print(arguments, fits);
   KZERO_REQUIRE(has_answer, ExitCode::memory,
                 "nothing fits in {} a rank, not even one layer of this width; a smaller "
@@ -139,7 +212,7 @@ ExitCode search_deck(const PlanArguments& arguments) {
                 "nothing fits in {} a rank, in no grid, stage or kind of recomputation",
                 format_bytes(room.device));
   plan::sort_by_time(found);
-  introduce(arguments, all);
+  introduce(arguments, all, machine);
   print(arguments, found);
   return ExitCode::done;
 }

@@ -22,8 +22,9 @@ struct PlanArguments {
   std::vector<Index> nodes;  // per launch, filled in rank order; empty: unknown
   Index tokens = 0;          // of a campaign; 0: none
   bool search = false;
-  std::vector<Index> tensor;   // per launch; empty: the deck's, otherwise 1
-  std::optional<Index> stage;  // of a launch without a deck; none: all
+  bool tensor_overlap = false;  // assume it; runs do not have it
+  std::vector<Index> tensor;    // per launch; empty: the deck's, otherwise 1
+  std::optional<Index> stage;   // of a launch without a deck; none: all
   plan::GivenRates rates;
   std::string machine;    // the file that describes it; empty: the rates above
   std::string time_line;  // the file to write; empty: none

@@ -70,14 +70,25 @@ class LaunchReader {
     }
     std::vector<Launch> found;
     for (const Index ranks : all) {
-      deck::Config config = read(ranks);
       const Index nodes = nodes_of(arguments_, machine_, ranks);
-      const Index node_ranks = ceil_div(ranks, nodes);
-      config.placement = comm::placement_on(comm::filled_nodes(ranks, node_ranks), config, ranks);
-      const Index asked = arguments_.threads > 0 ? arguments_.threads : config.run.threads;
-      found.push_back({ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks)});
+      try {
+        found.push_back(placed(read(ranks), ranks, nodes));
+      } catch (const Error& error) {
+        if (error.code() != ExitCode::usage) throw;
+        found.push_back({.ranks = ranks, .nodes = nodes, .config = {}, .refusal = error});
+      }
     }
     return found;
+  }
+
+  Launch placed(deck::Config config, Index ranks, Index nodes) const {
+    const Index node_ranks = ceil_div(ranks, nodes);
+    const bool chooses = machine_ && machine_->communicator &&
+                         config.run.communicator == deck::CommunicatorKind::automatic;
+    if (chooses) config.run.communicator = *machine_->communicator;
+    config.placement = comm::placement_on(comm::filled_nodes(ranks, node_ranks), config, ranks);
+    const Index asked = arguments_.threads > 0 ? arguments_.threads : config.run.threads;
+    return {ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks), chooses};
   }
 
   const PlanArguments& arguments_;
@@ -97,11 +108,16 @@ std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
                                                const std::vector<Launch>& all) {
   if (!given.operations && !plan::can_measure_blocks()) return std::nullopt;
   Index threads = 1;
-  for (const Launch& launch : all) threads = std::max(threads, launch.threads.count);
+  for (const Launch& launch : all)
+    if (!launch.refusal) threads = std::max(threads, launch.threads.count);
   threads = std::min(threads, runtime::usable_cores());
+  const bool measures = !given.operations || !given.memory_bytes || !given.sent_bytes;
+  const bool is_busy = measures && plan::is_busy(threads);
+  if (is_busy) threads = 1;
   std::optional<runtime::KokkosAlone> kokkos;
   if (!given.operations) kokkos.emplace(threads);
-  return plan::RateSource(given, all.front().config, threads);
+  const auto is_planned = [](const Launch& launch) { return !launch.refusal; };
+  return plan::RateSource(given, std::ranges::find_if(all, is_planned)->config, threads, is_busy);
 }
 
 /// The ranks of a node in which a search looks for tensor groups.
@@ -117,15 +133,25 @@ Index searched_node_ranks(const PlanArguments& arguments, const GivenMachine& ma
 
 GivenMachine machine_of(const PlanArguments& arguments) {
   if (arguments.machine.empty()) return std::nullopt;
-  return plan::read_machine(load(arguments.machine, pipe_patience, "rates file"));
+  return plan::read_machine(
+      load(arguments.machine, {.for_writer = std::chrono::seconds(0)}, "rates file"));
+}
+
+std::vector<Launch> tried_launches(const PlanArguments& arguments, const GivenMachine& machine) {
+  const LaunchReader reader(arguments, machine);
+  std::vector<Launch> found;
+  if (arguments.tensor.empty()) found = reader.with_tensor_of_deck();
+  for (const Index tensor : arguments.tensor)
+    std::ranges::move(reader.with_tensor(tensor), std::back_inserter(found));
+  const auto is_refused = [](const Launch& launch) { return launch.refusal.has_value(); };
+  if (std::ranges::all_of(found, is_refused)) throw *found.front().refusal;
+  return found;
 }
 
 std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine& machine) {
-  const LaunchReader reader(arguments, machine);
-  if (arguments.tensor.empty()) return reader.with_tensor_of_deck();
-  std::vector<Launch> found;
-  for (const Index tensor : arguments.tensor)
-    std::ranges::move(reader.with_tensor(tensor), std::back_inserter(found));
+  std::vector<Launch> found = tried_launches(arguments, machine);
+  for (const Launch& launch : found)
+    if (launch.refusal) throw *launch.refusal;
   return found;
 }
 
@@ -137,11 +163,11 @@ std::vector<Launch> searched_launches(const PlanArguments& arguments, const Give
   const Index node_ranks = searched_node_ranks(arguments, machine);
   for (Index tensor = 1; tensor <= node_ranks; ++tensor) {
     if (node_ranks % tensor != 0) continue;
-    try {
-      std::ranges::move(reader.with_tensor(tensor), std::back_inserter(found));
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::usage) throw;
-      if (!first_refusal) first_refusal = error;
+    for (Launch& launch : reader.with_tensor(tensor)) {
+      if (!launch.refusal)
+        found.push_back(std::move(launch));
+      else if (!first_refusal)
+        first_refusal = launch.refusal;
     }
   }
   if (found.empty()) throw *first_refusal;
@@ -150,21 +176,27 @@ std::vector<Launch> searched_launches(const PlanArguments& arguments, const Give
 
 Estimator::Estimator(const PlanArguments& arguments, const GivenMachine& machine,
                      const std::vector<Launch>& all)
-    : machine_(machine), tokens_(arguments.tokens) {
+    : machine_(machine), tokens_(arguments.tokens), tensor_overlap_(arguments.tensor_overlap) {
   if (!machine_) source_ = measured_rates(arguments.rates, all);
 }
 
 std::pair<plan::Rates, plan::Network> Estimator::rates_of(const plan::Entry& entry) const {
-  if (machine_) return {machine_->rates_at(entry.width), machine_->network};
+  if (machine_)
+    return {machine_->rates_for(entry.precision, entry.width, entry.rows()), machine_->network};
   const plan::Rates rates = source_->of_rank(entry.threads, core_share(entry));
   return {rates, plan::uniform_network(rates.sent_bytes)};
 }
 
 void Estimator::add_to(plan::Entry& entry, Index nodes) const {
   if (!has_rates()) return;
+  if (machine_ && nodes > 1) machine_->require_network(nodes);
+  for (plan::Outline& outline : entry.outlines) outline.tensor_overlaps = tensor_overlap_;
   const auto [rates, network] = rates_of(entry);
   entry.estimate = plan::estimate(entry, rates, network);
   if (machine_) entry.machine = machine_->name;
+  if (source_) entry.notes = source_->warnings();
+  if (machine_) entry.notes = {machine_->extrapolation(entry.width)};
+  std::erase(entry.notes, "");
   if (tokens_ == 0) return;
   entry.campaign =
       plan::campaign({.seconds = entry.estimate->seconds(),

@@ -17,7 +17,9 @@ struct Launch {
   Index ranks = 1;
   Index nodes = 1;
   deck::Config config;  // resolved for it
-  runtime::Threads threads;
+  runtime::Threads threads{};
+  bool has_files_communicator = false;  // run.communicator is that of the machine's file
+  std::optional<Error> refusal{};  // the deck's objection; the config is then not resolved
 };
 
 using GivenMachine = std::optional<plan::Machine>;
@@ -25,7 +27,11 @@ using GivenMachine = std::optional<plan::Machine>;
 /// Reads the file of --rates, only once: it may be a pipe.
 GivenMachine machine_of(const PlanArguments& arguments);
 
-/// The launches of all numbers of ranks or nodes and of tensor ranks. Throws Error(usage).
+/// The launches of all numbers of ranks or nodes and of tensor ranks. Those that the deck does not
+/// allow have a refusal. Throws Error(usage) if it allows none.
+std::vector<Launch> tried_launches(const PlanArguments& arguments, const GivenMachine& machine);
+
+/// The same, but throws Error(usage) if the deck refuses one.
 std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine& machine);
 
 /// The launches of all tensor groups that fit into a node and that the deck's model accepts, or
@@ -40,7 +46,8 @@ class Estimator {
 
   bool has_rates() const { return machine_ || source_; }
 
-  /// Adds the estimate, and the campaign of --tokens.
+  /// Adds the estimate and its notes, and the campaign of --tokens. Throws Error(usage) if the
+  /// machine's file has no rate for the entry's precision.
   void add_to(plan::Entry& entry, Index nodes) const;
 
   /// The time line of the estimated step. Needs rates.
@@ -53,6 +60,7 @@ class Estimator {
   std::optional<plan::RateSource> source_;
   GivenMachine machine_;
   Index tokens_;
+  bool tensor_overlap_;
 };
 
 }  // namespace kzero::app

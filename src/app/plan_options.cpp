@@ -116,6 +116,11 @@ CLI::Option* add_rates(CLI::App& command, PlanArguments& a, CLI::Option* deck) {
                 "--nodes, in the memory of --fit or of the rates file")
       ->needs(deck)
       ->excludes("--tokens");
+  command
+      .add_flag("--tensor-overlap", a.tensor_overlap,
+                "assume that messages of tensor groups overlap with products, as with Megatron's "
+                "--tp-comm-overlap; only in plans: kzero's runs do not overlap them")
+      ->needs(deck);
   return machine;
 }
 

@@ -1,8 +1,6 @@
 #include "plan/block_rate.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <limits>
 
 #include "kernels/initialize.hpp"
 #include "model/model.hpp"
@@ -14,13 +12,10 @@ namespace kzero::plan {
 namespace {
 
 using memory::Category;
-using Clock = std::chrono::steady_clock;
 
 constexpr Index most_width = 1024;       // wider blocks only take longer; their rate is the same
 constexpr Index first_tokens = 16;       // for the first attempt
 constexpr double enough_seconds = 0.05;  // per run; shorter runs are followed by a larger attempt
-constexpr int least_runs = 2, most_runs = 6;
-constexpr double runs_seconds = 0.4;
 
 /// A small model with parameters, gradients and a micro-batch. One unit is timed.
 template <class T>
@@ -78,30 +73,24 @@ class Bench {
   std::vector<T*> gradients_of_;
 };
 
-/// Returns the seconds for one unit: the fastest of several runs after a warm-up run.
+/// Returns the seconds for one unit. A run that is too short is not repeated until its times agree,
+/// unless it is `last`.
 template <class T>
-double seconds_of(const model::Benchmark& benchmark, Index tokens, const model::BatchShape& shape,
-                  tensor::Gemm& gemm) {
+Timing time_of(const model::Benchmark& benchmark, Index tokens, const model::BatchShape& shape,
+               tensor::Gemm& gemm, bool last) {
   memory::Arenas measured;
   static_cast<void>(Bench<T>(measured, benchmark, tokens, shape, nullptr));
   memory::Ledger ledger;
   memory::Arenas arenas(measured, ledger);
   Bench<T> bench(arenas, benchmark, tokens, shape, &gemm);
   bench.prepare();
-  double best = std::numeric_limits<double>::infinity(), spent = 0;
-  for (int i = 0; i < least_runs || (i < most_runs && spent < runs_seconds); ++i) {
-    const auto begin = Clock::now();
-    bench.run();
-    const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
-    best = std::min(best, taken);
-    spent += taken;
-  }
-  return best;
+  const Clock clock = shape.threads == 1 ? Clock::core : Clock::wall;
+  return fastest_of(clock, [&] { bench.run(); }, {.enough = last ? 0 : enough_seconds});
 }
 
 /// The full micro-batch is measured last, and only if no part of it takes long enough.
 template <class T>
-double rate(const deck::Config& config, Index threads) {
+MeasuredRate rate(const deck::Config& config, Index threads) {
   const auto gemm = tensor::make_gemm(config.run.gemm);
   const auto definition = model::define(config);
   const Index sequence = config.model.sequence, all = config.train.micro_batch * sequence;
@@ -109,17 +98,19 @@ double rate(const deck::Config& config, Index threads) {
     tokens = std::min(tokens, all);
     const Index length = std::min(tokens, sequence), batch = tokens / length;
     const model::Benchmark benchmark = definition->benchmark(most_width, length);
-    const double seconds = seconds_of<T>(
+    const bool is_last = tokens == all;
+    const Timing time = time_of<T>(
         benchmark, batch * length,
-        {.batch = batch, .threads = threads, .attention = config.run.attention}, *gemm);
-    if (seconds < enough_seconds && tokens < all) continue;
-    return benchmark.flops_per_token * static_cast<double>(batch * length) / seconds;
+        {.batch = batch, .threads = threads, .attention = config.run.attention}, *gemm, is_last);
+    if (time.seconds < enough_seconds && !is_last) continue;
+    return {benchmark.flops_per_token * static_cast<double>(batch * length) / time.seconds,
+            time.spread};
   }
 }
 
 }  // namespace
 
-double block_rate(const deck::Config& config, Index threads) {
+MeasuredRate block_rate(const deck::Config& config, Index threads) {
   return with_type(config.train.precision,
                    [&](auto type) { return rate<decltype(type)>(config, threads); });
 }

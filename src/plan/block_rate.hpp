@@ -4,11 +4,19 @@
 #pragma once
 
 #include "deck/config.hpp"
+#include "plan/timing.hpp"
 
 namespace kzero::plan {
 
-/// Returns operations per second, forward and backward, as counted by Definition::flops_per_token.
-/// Takes a fraction of a second. Requires Kokkos initialized with `threads` threads, but not MPI.
-double block_rate(const deck::Config& config, Index threads);
+/// A rate per second, and how many times lower the median of its measurements was.
+struct MeasuredRate {
+  double rate = 0;
+  double spread = 1;
+};
+
+/// Measures operations per second, forward and backward, as counted by Definition::flops_per_token.
+/// Takes less than a second on an idle machine, and a few on a busy one. Requires Kokkos
+/// initialized with `threads` threads, but not MPI.
+MeasuredRate block_rate(const deck::Config& config, Index threads);
 
 }  // namespace kzero::plan

@@ -34,6 +34,7 @@ Json as_json(const Campaign& campaign) {
 }
 
 Json as_json(const Entry& entry) {
+  if (!entry.refusal.empty()) return {{"ranks", entry.ranks()}, {"refused", entry.refusal}};
   Json json = as_json(static_cast<const Holding&>(entry));
   json["traffic"] = Json::array();
   for (const metrics::TrafficRow& row : entry.traffic)
@@ -47,6 +48,11 @@ Json as_json(const Entry& entry) {
   for (const Cause cause : all_causes)
     if (entry.estimate) json["waits"][name_of(cause)] = entry.estimate->waits[cause];
   json["tokens_per_second"] = entry.estimate ? Json(entry.tokens_per_second()) : Json();
+  json["tokens_per_second_and_rank"] =
+      entry.estimate ? Json(entry.tokens_per_second_and_rank()) : Json();
+  if (!entry.keeps_sums.empty()) json["gradients"] = entry.keeps_sums;
+  json["notes"] = entry.notes;
+  if (!entry.shortage.empty()) json["too_large"] = entry.shortage;
   if (entry.campaign) json["campaign"] = as_json(*entry.campaign);
   json["threads"] = entry.threads;
   json["precision"] = std::string(name_of(entry.precision));

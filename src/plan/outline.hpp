@@ -62,6 +62,7 @@ struct Outline {
   bool in_flight = false;           // collectives move data while the rank computes
   bool device_sums = false;         // a device adds up all slices while the rank computes
   bool reductions_overlap = false;  // a unit's reduction with the operation after it
+  bool tensor_overlaps = false;     // messages of tensor groups with their operation; never in runs
   Index slots = 1;                  // slices in flight
 
   std::vector<OutlinedOperation> operations;

@@ -34,6 +34,13 @@ Index copied_parameters(const engine::Blueprint& blueprint) {
   return copied;
 }
 
+/// Who keeps sums of gradients between the micro-batches of several nodes: a value of
+/// zero.gradients, but not "auto".
+std::string keeps_sums(const zero::SumPlan& sums) {
+  if (sums.nodes() == 1 || sums.rounds() == 1) return "";
+  return sums.keeps() == zero::KeepsSums::nodes ? "node" : "rank";
+}
+
 Index frozen_bytes(const deck::Config& config, const engine::Blueprint& b) {
   Index elements = 0;
   for (std::size_t u = 0; u < b.table.size(); ++u) {
@@ -63,6 +70,10 @@ double Entry::tokens_per_second() const {
   return static_cast<double>(tokens) / estimate->seconds();
 }
 
+double Entry::tokens_per_second_and_rank() const {
+  return tokens_per_second() / static_cast<double>(ranks());
+}
+
 Entry plan(const deck::Config& config, Index threads, model::Family family) {
   const engine::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, family);
   const memory::Bytes held = engine::planned_bytes(config, blueprint, threads);
@@ -86,6 +97,7 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.tokens = config.train.global_batch * config.model.sequence;
   entry.checkpoint_bytes =
       param::bytes_per_element(blueprint.state_arrays()) * entry.trained_parameters;
+  entry.keeps_sums = keeps_sums(blueprint.sums);
   entry.traffic = traffic_of(config, blueprint);
   entry.work = work_of_step(config, blueprint, held, entry.sent_bytes());
   entry.outlines = outlines(config, blueprint);

@@ -35,16 +35,24 @@ struct Entry : Holding {
   std::optional<Estimate> estimate{};  // empty if no rates are known
   std::string machine{};               // the file that describes it; empty if none
   std::optional<Campaign> campaign{};  // empty if no number of tokens is given
+  std::string keeps_sums{};            // "node" or "rank", or empty: nothing to keep
+  std::vector<std::string> notes{};    // on the estimate
+  std::string shortage{};  // why a rank's memory is too small; empty: it fits, or is not known
+  std::string refusal{};   // why this launch cannot be planned: only its ranks are set; or empty
 
   Index sent_bytes() const;
+
+  /// The rows of a micro-batch that a rank computes together.
+  Index rows() const { return micro_batch * sequence / sequence_ranks; }
 
   /// Returns a rank's operations per second in the estimated step, as counted by MFU or including
   /// recomputation. Needs the estimate.
   double model_operations_per_second() const;
   double operations_per_second() const;
 
-  /// Returns the tokens per second of all ranks. Needs the estimate.
+  /// Returns the tokens per second of all ranks, and of one. Needs the estimate.
   double tokens_per_second() const;
+  double tokens_per_second_and_rank() const;
 };
 
 /// The deck must be resolved for its ranks. `family` replaces the model that the deck names.

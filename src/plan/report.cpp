@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/bytes.hpp"
 #include "metrics/console.hpp"
@@ -49,6 +50,30 @@ std::string estimate_lines(const Estimate& e) {
       format_step(e.messages), e.copies > 0 ? ", copies " + format_step(e.copies) : "",
       overlap_text(e.overlapped), waits_line(e.waits), e.rates.operations / 1e12,
       e.rates.memory_bytes / 1e9, e.rates.sent_bytes / 1e9);
+}
+
+std::string speed_line(const Entry& entry) {
+  if (!entry.estimate) return "";
+  const auto of_rank = entry.tokens_per_second_and_rank();
+  return fmt::format("speed       {} tokens/s, {} a rank\n",
+                     metrics::format_count(entry.tokens_per_second()),
+                     metrics::format_count(of_rank));
+}
+
+/// What may be wrong with the numbers, a line each: notes on estimates, each once, and memory.
+std::string note_lines(const std::vector<Entry>& entries) {
+  std::string text;
+  std::set<std::string> notes;
+  for (const Entry& entry : entries) {
+    for (const std::string& note : entry.notes)
+      if (notes.insert(note).second) text += fmt::format("note        {}\n", note);
+    if (!entry.shortage.empty())
+      text += fmt::format(
+          "too large   {} {}\n",
+          entries.size() == 1 ? "a rank" : fmt::format("of {} ranks, each", entry.ranks()),
+          entry.shortage);
+  }
+  return text;
 }
 
 /// Empty unless a file describes the machine.
@@ -128,8 +153,11 @@ std::string full(const Entry& entry) {
   line("sum", entry.total_bytes());
   if (entry.traffic.empty()) text += "traffic     none\n";
   if (!entry.traffic.empty()) text += metrics::traffic_table(entry.traffic) + '\n';
-  return text + (entry.estimate ? estimate_lines(*entry.estimate) : "") + attained_line(entry) +
-         campaign_lines(entry);
+  if (!entry.keeps_sums.empty())
+    text += fmt::format("sums        of gradients are kept with zero.gradients = \"{}\"\n",
+                        entry.keeps_sums);
+  return text + (entry.estimate ? estimate_lines(*entry.estimate) : "") + speed_line(entry) +
+         attained_line(entry) + campaign_lines(entry) + note_lines({entry});
 }
 
 /// Returns the bytes of the first three categories, which are the model states, and those of the
@@ -155,14 +183,13 @@ std::string step_of(const Entry& entry) {
   return entry.estimate ? format_step(entry.estimate->seconds()) : "unknown";
 }
 
-/// Tokens per second, and those of a rank over those of a rank of the first entry.
+/// Tokens per second, of all ranks and of one, and the latter over that of the first entry.
 std::string rate_columns(const Entry& entry, const Entry& first) {
-  if (!entry.estimate || !first.estimate) return fmt::format("{:>10}{:>9}", "unknown", "");
-  const auto of_rank = [](const Entry& e) {
-    return e.tokens_per_second() / static_cast<double>(e.ranks());
-  };
-  return fmt::format("{:>10}{:>9.2f}", metrics::format_count(entry.tokens_per_second()),
-                     of_rank(entry) / of_rank(first));
+  if (!entry.estimate || !first.estimate)
+    return fmt::format("{:>10}{:>11}{:>9}", "unknown", "", "");
+  const double of_rank = entry.tokens_per_second_and_rank();
+  return fmt::format("{:>10}{:>11}{:>9.2f}", metrics::format_count(entry.tokens_per_second()),
+                     metrics::format_count(of_rank), of_rank / first.tokens_per_second_and_rank());
 }
 
 std::string campaign_columns(const Entry& entry) {
@@ -182,43 +209,59 @@ std::string remarks(const Fit& fit) {
   return text;
 }
 
+std::vector<Entry> entries_of(const std::vector<Fit>& fits) {
+  std::vector<Entry> all;
+  for (const Fit& fit : fits)
+    for (const Answer& answer : fit.answers) all.push_back(answer.entry);
+  return all;
+}
+
 }  // namespace
 
 std::string table(const std::vector<Entry>& entries) {
   if (entries.size() == 1) return full(entries.front());
-  const bool has_campaign = entries.front().campaign.has_value();
+  const auto is_planned = [](const Entry& entry) { return entry.refusal.empty(); };
+  const auto first = std::ranges::find_if(entries, is_planned);
+  if (first == entries.end()) return "";
   std::string text = fmt::format(
       "model       {} parameters, {}\n{:>7}{:>12}{:>7}{:>9}{:>13}{:>14}{:>14}{:>14}"
-      "{:>14}{:>14}{:>10}{:>9}{}\n",
-      format_parameters(entries.front().parameters), name_of(entries.front().precision), "ranks",
-      "grid", "stage", "threads", "micro-batch", "states", "the rest", "a rank", "sent a step",
-      "step", "tokens/s", "scaling",
-      has_campaign ? fmt::format("{:>13}{:>12}", "time", "node-hours") : "");
+      "{:>14}{:>14}{:>10}{:>11}{:>9}{}\n",
+      format_parameters(first->parameters), name_of(first->precision), "ranks", "grid", "stage",
+      "threads", "micro-batch", "states", "the rest", "a rank", "sent a step", "step", "tokens/s",
+      "of a rank", "scaling",
+      first->campaign ? fmt::format("{:>13}{:>12}", "time", "node-hours") : "");
   for (const Entry& entry : entries) {
+    if (!is_planned(entry)) {
+      text += fmt::format("{:>7}  not planned: {}\n", entry.ranks(), entry.refusal);
+      continue;
+    }
     const auto [states, rest] = split(entry);
-    text += fmt::format(
-        "{:>7}{:>12}{:>7}{:>9}{:>13}{:>14}{:>14}{:>14}{:>14}{:>14}{}{}\n", entry.ranks(),
-        grid_of(entry), entry.stage, entry.threads, entry.micro_batch, format_bytes(states),
-        format_bytes(rest), format_bytes(entry.total_bytes()), format_bytes(entry.sent_bytes()),
-        step_of(entry), rate_columns(entry, entries.front()), campaign_columns(entry));
+    text += fmt::format("{:>7}{:>12}{:>7}{:>9}{:>13}{:>14}{:>14}{:>14}{:>14}{:>14}{}{}\n",
+                        entry.ranks(), grid_of(entry), entry.stage, entry.threads,
+                        entry.micro_batch, format_bytes(states), format_bytes(rest),
+                        format_bytes(entry.total_bytes()), format_bytes(entry.sent_bytes()),
+                        step_of(entry), rate_columns(entry, *first), campaign_columns(entry));
   }
-  return text;
+  return text + note_lines(entries);
 }
 
 std::string table(const std::vector<Proposal>& proposals) {
   constexpr std::size_t shown_lines = 10;
-  std::string text =
-      fmt::format("{} of {} ways to run it, the fastest first\n{:>7}{:>12}{:>14}{:>14}{:>10}  {}\n",
-                  std::min(shown_lines, proposals.size()), proposals.size(), "ranks", "grid",
-                  "a rank", "step", "tokens/s", "in the deck");
+  std::vector<Entry> estimated;
+  std::string text = fmt::format(
+      "{} of {} ways to run it, the fastest first\n{:>7}{:>12}{:>14}{:>14}{:>10}{:>11}  {}\n",
+      std::min(shown_lines, proposals.size()), proposals.size(), "ranks", "grid", "a rank", "step",
+      "tokens/s", "of a rank", "in the deck");
   for (std::size_t i = 0; i < std::min(shown_lines, proposals.size()); ++i) {
     const Entry& entry = proposals[i].entry;
-    text +=
-        fmt::format("{:>7}{:>12}{:>14}{:>14}{:>10} {}\n", entry.ranks(), grid_of(entry),
-                    format_bytes(entry.device_bytes()), step_of(entry),
-                    metrics::format_count(entry.tokens_per_second()), shown(proposals[i].settings));
+    text += fmt::format("{:>7}{:>12}{:>14}{:>14}{:>10}{:>11} {}\n", entry.ranks(), grid_of(entry),
+                        format_bytes(entry.device_bytes()), step_of(entry),
+                        metrics::format_count(entry.tokens_per_second()),
+                        metrics::format_count(entry.tokens_per_second_and_rank()),
+                        shown(proposals[i].settings));
+    estimated.push_back(entry);
   }
-  return text;
+  return text + note_lines(estimated);
 }
 
 std::string table(const std::vector<Fit>& fits) {
@@ -234,7 +277,7 @@ std::string table(const std::vector<Fit>& fits) {
     }
     text += remarks(fit);
   }
-  return text;
+  return text + note_lines(entries_of(fits));
 }
 
 std::string table(const std::vector<Holding>& holdings) {

@@ -163,7 +163,6 @@ class Replay {
 
   void run_round(const std::vector<UnitSum>& sums) {
     const auto rounds = static_cast<double>(o_.rounds);
-    const double messages = prices_.of_model();
     std::vector<Reduction> open;
     double last_gather = 0;
     const auto end_reductions = [&] {
@@ -180,9 +179,10 @@ class Replay {
       }
       for (const Index u : operation.needs) arrive(arrivals_[u]);
       host_.copy_kept(operation);
-      rank_.block(operation.work * messages, Cause::activations);
-      rank_.work((operation.work * parts_.model + operation.recomputed * parts_.recompute) / rounds,
-                 name_of(operation.pass), operation.unit);
+      const double computed =
+          (operation.work * parts_.model + operation.recomputed * parts_.recompute) / rounds;
+      rank_.block(blocking_messages(operation, computed), Cause::activations);
+      rank_.work(computed, name_of(operation.pass), operation.unit);
       end_reductions();
       if (sums.empty()) continue;
       for (const Index u : operation.complete) {
@@ -192,6 +192,14 @@ class Replay {
     }
     end_reductions();
     rank_.wait(last_gather, Cause::sums);
+  }
+
+  /// Returns the seconds for which an operation waits for messages of the model. If those of the
+  /// tensor group overlap, the rank waits for what `computed` seconds do not hide.
+  double blocking_messages(const OutlinedOperation& operation, double computed) const {
+    const double tensor = operation.work * prices_.of(o_.tensor, o_.tensor_per_micro_batch);
+    const double waited = o_.tensor_overlaps ? std::max(0.0, tensor - computed) : tensor;
+    return waited + operation.work * prices_.of(o_.sequence, o_.sequence_per_micro_batch);
   }
 
   /// Returns the seconds of work, which are part of the optimizer's.

@@ -19,9 +19,10 @@ struct StepTime {
 
 /// Returns the time of a step that does the work of `parts`. Replays the operations of a step on
 /// one rank and its links, within the node, between nodes and to the host (linked_rank.hpp).
-/// Messages of a tensor group delay the operation that needs them, but not the messages that are in
-/// flight. Additions of received gradients cost nothing. `spans`, if any, receives the step's time
-/// line. Of the micro-batches the first three and the last are in it.
+/// Messages of a tensor group delay the operation that needs them (with Outline::tensor_overlaps by
+/// what the operation does not hide), but not the messages that are in flight. Additions of
+/// received gradients cost nothing. `spans`, if any, receives the step's time line. Of the
+/// micro-batches the first three and the last are in it.
 StepTime step_time(const Outline& outline, const Network& network, const Estimate& parts,
                    std::vector<SpanRecord>* spans = nullptr);
 

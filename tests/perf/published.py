@@ -101,7 +101,9 @@ class Run:
             "train.global_batch": self.global_batch,
             "train.micro_batch": self.micro_batch,
         }
-        return [deck, *settings(overrides), "--ranks", str(self.gpus // self.pipeline)]
+        # Megatron's runs have --tp-comm-overlap: its README.
+        overlap = ["--tensor-overlap"] if self.family.startswith("megatron") else []
+        return [deck, *settings(overrides), "--ranks", str(self.gpus // self.pipeline), *overlap]
 
 
 def read_runs():

@@ -271,7 +271,8 @@ class Plans(scripts.Scripts):
             for n in (8, 16, 64)
             for s in (1, 3)
         ]
-        self.check_picture("plot_plan.py", self.write("a.json", plans), "--speed", height=300)
+        refused = {"ranks": 99, "refused": "too few micro-batches"}
+        self.check_picture("plot_plan.py", self.write("a.json", [refused, *plans]), "--speed", height=300)
         without = self.run_script("plot_plan.py", self.write("b.json", [plan(75e8, 8, 1, parameters=15e9)]), "--speed")
         self.assertIn("the plans have no tokens_per_second", without.stderr)
 

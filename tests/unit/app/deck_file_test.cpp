@@ -26,9 +26,10 @@ class DeckFile : public ::testing::Test {
     return path("pipe");
   }
 
-  static std::string problem(const std::string& file) {
+  static std::string problem(const std::string& file, const PipePatience& patience = {
+                                                          milliseconds(200), milliseconds(200)}) {
     try {
-      load(file, milliseconds(200));
+      load(file, patience);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       return error.what();
@@ -64,6 +65,11 @@ TEST_F(DeckFile, MayBeAPipeThatIsWrittenSlowly) {
 
 TEST_F(DeckFile, ThatNobodyWritesIsAnError) {
   EXPECT_NE(problem(pipe()).find("nobody has written to this pipe for 0.2 s"), std::string::npos);
+}
+
+TEST_F(DeckFile, ThatNobodyWritesMayBeRefusedAtOnce) {
+  EXPECT_EQ(problem(pipe(), {milliseconds(0), milliseconds(200)}),
+            path("pipe") + ": the deck cannot be read: it is a pipe that nobody writes to");
 }
 
 TEST_F(DeckFile, WithoutEndIsAnError) {

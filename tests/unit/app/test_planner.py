@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 from statistics import median
 
-from launch import LaunchTest
+from launch import FOR_DEVICES, LaunchTest
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/perf"))
@@ -121,6 +122,105 @@ class Planner(LaunchTest):
         self.refused("--rates needs one of --ranks and --nodes", "--rates", "machine.toml", "--ranks", "4", "--nodes", "1")
         self.refused("several numbers of --nodes need --rates", "--nodes", "1,2")
 
+    def test_numbers_that_the_deck_does_not_allow_have_their_reason(self):
+        counts = ("train.global_batch=16", "--nodes", "1,8,2")
+        done, refused, again = self.plan(*counts)
+        self.assertEqual(set(refused), {"ranks", "refused"})
+        self.assertIn("too few for 32 data-parallel ranks", refused["refused"])
+        self.assertEqual((done["ranks"], refused["ranks"], again["ranks"]), (4, 32, 8))
+        _, row, last = self.text(*counts).splitlines()[-3:]
+        self.assertIn("     32  not planned: ", row)
+        self.assertEqual(last.split()[0], "8")
+        self.refused("too few for 32 data-parallel ranks", "--rates", "machine.toml", "--nodes", "8")
+
+    def test_nodes_keep_sums_by_default_where_memory_has_room(self):
+        by_default, by_ranks, by_nodes = (
+            self.plan("train.global_batch=32", "--nodes", "2", *settings)[0]
+            for settings in ((), ("zero.gradients=rank",), ("zero.gradients=node",))
+        )
+        self.assertEqual([p["gradients"] for p in (by_default, by_ranks, by_nodes)], ["node", "rank", "node"])
+        self.assertEqual(by_default["traffic"], by_nodes["traffic"])
+        states = sum(by_ranks["memory"][name] for name in ("parameters", "gradients", "optimizer"))
+        self.assertLess(by_nodes["memory"]["gradients"] - by_ranks["memory"]["gradients"], states / 2)
+
+    def test_a_plan_above_the_machines_memory_says_so(self):
+        self.assertNotIn("too large", self.text("--nodes", "1"))
+        (self.folder / "machine.toml").write_text(MACHINE.replace('"1MB"', '"1kB"'))
+        command = ("plan", "deck.toml", "--rates", "machine.toml", "train.global_batch=16")
+        done = self.expect(self.run_kzero(*command, "--nodes", "1"), 3, "and has 1000 B (rank.memory in machine.toml)")
+        self.assertIn("too large   a rank needs ", done.stdout)
+        (planned,) = json.loads(self.expect(self.run_kzero(*command, "--nodes", "1", "--json"), 3).stdout)
+        self.assertIn("rank.memory in machine.toml", planned["too_large"])
+        needed = {p["ranks"]: p["total_bytes"] for p in self.without_memory(*command, "--nodes", "1,2")}
+        least, most = sorted(needed, key=needed.get)
+        (self.folder / "machine.toml").write_text(MACHINE.replace('"1MB"', f'"{needed[least]}B"'))
+        done = self.expect(self.run_kzero(*command, "--nodes", "1,2"), 0)
+        self.assertIn(f"too large   of {most} ranks, each needs ", done.stdout)
+        self.assertNotIn(f"too large   of {least} ranks", done.stdout)
+
+    def without_memory(self, *command):
+        (self.folder / "machine.toml").write_text(MACHINE.replace('memory = "1MB"\n', ""))
+        return json.loads(self.expect(self.run_kzero(*command, "--json"), 0).stdout)
+
+    def test_a_pipe_that_nobody_writes_is_refused_at_once(self):
+        os.mkfifo(self.folder / "fifo.toml")
+        begin = time.monotonic()
+        self.refused("fifo.toml: the rates file cannot be read: it is a pipe that nobody writes to", "--rates", "fifo.toml")
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def test_each_precision_has_its_rate(self):
+        rates = MACHINE.replace("tflops = 0.001", "tflops_fp32 = 0.001\ntflops_bf16 = 0.004")
+        (self.folder / "machine.toml").write_text(rates)
+        fp32, bf16 = (self.plan(f"train.precision={precision}", "--nodes", "1")[0] for precision in ("fp32", "bf16"))
+        self.assertGreater(bf16["model_tflops_per_rank"], 1.5 * fp32["model_tflops_per_rank"])
+        self.refused('has no rate for train.precision = "fp16"', "--rates", "machine.toml", "train.precision=fp16")
+
+    def test_the_files_communicator_is_planned_unless_the_deck_has_one(self):
+        nccl = MACHINE.replace("[network]", '[network]\ncommunicator = "nccl"')
+        (self.folder / "machine.toml").write_text(nccl)
+        shown = {
+            "NCCL (network.communicator in machine.toml)": (),
+            "MPI (run.communicator)": ("run.communicator=mpi",),
+            "NCCL (run.communicator)": ("run.communicator=nccl",),
+        }
+        seconds = {}
+        for text, settings in shown.items():
+            self.assertIn(f"collectives {text}\n", self.text("--nodes", "1", *settings))
+            seconds[text] = self.plan("--nodes", "1", *settings)[0]["step_seconds_estimate"]
+        by_file, by_mpi, by_nccl = seconds.values()
+        self.assertEqual(by_file, by_nccl)
+        self.assertNotEqual(by_file, by_mpi)
+
+    def test_tensor_overlap_hides_messages_in_plans(self):
+        tensor = ("grid.tensor=2", "model.heads=4", "--nodes", "1")
+        (plain,), (hidden,) = self.plan(*tensor), self.plan(*tensor, "--tensor-overlap")
+        wait = "activations of tensor groups"
+        self.assertGreater(plain["waits"][wait], hidden["waits"][wait])
+        self.assertLess(hidden["step_seconds_estimate"], plain["step_seconds_estimate"])
+        self.assertIn("which runs do not have", self.text(*tensor, "--tensor-overlap"))
+
+    def test_widths_outside_the_file_are_a_guess(self):
+        (self.folder / "machine.toml").write_text(MACHINE + "[attained]\n100 = 0.5\n")
+        (planned,) = self.plan("--nodes", "1")
+        note = "model.hidden = 12 is outside the widths of [attained] in machine.toml, 100 to 100"
+        self.assertIn(note, planned["notes"][0])
+        self.assertIn(f"note        {note}", self.text("--nodes", "1"))
+
+    @unittest.skipIf(FOR_DEVICES, "rates are not measured")
+    def test_a_busy_node_is_named_and_its_estimate_is_of_the_right_size(self):
+        settings = ("plan", "deck.toml", "model.hidden=192", "model.sequence=128", "--threads", "2", "--json")
+        cores = len(os.sched_getaffinity(0))
+        spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * cores)]
+        try:
+            (busy,) = json.loads(self.expect(self.run_kzero(*settings), 0).stdout)
+        finally:
+            for process in spin:
+                process.kill()
+                process.wait()
+        self.assertIn("this node is busy", busy["notes"][0])
+        (other,) = json.loads(self.expect(self.run_kzero(*settings), 0).stdout)
+        self.assertLess(busy["step_seconds_estimate"], 5 * other["step_seconds_estimate"])
+
     def test_a_time_line_has_every_second_of_the_step(self):
         (planned,) = self.plan("zero.stage=3", "--ranks", "4", "--time-line", "line.json")
         events = json.loads((self.folder / "line.json").read_text())["traceEvents"]
@@ -154,7 +254,7 @@ class Planner(LaunchTest):
         host = '[host]\nbandwidth = "1GB"\nmemory_bandwidth = "1GB"\nmemory = "1GB"\n'
         device = ("run.communicator=nccl", "model.hidden=120", "--nodes", "1", "--tensor", "1", "--search")
         self.assertNotIn("offload", self.text(*device, "--fit", "4MB"))
-        (self.folder / "machine.toml").write_text(MACHINE + host)
+        (self.folder / "machine.toml").write_text(MACHINE.replace('"1MB"', '"4MB"') + host)
         proposals = self.plan(*device, "--fit", "4MB")
         offloading = [p for p in proposals if p["settings"].get("zero.offload") == "host"]
         self.assertTrue(offloading)

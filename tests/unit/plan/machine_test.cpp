@@ -95,6 +95,65 @@ TEST(MachineFile, MaySayMoreOfItsNodesAndStorage) {
   EXPECT_EQ(m.network.rings, 8);
 }
 
+TEST(MachineFile, MayHaveARateForEachPrecision) {
+  const Machine m =
+      read_machine({"m.toml", replaced("tflops = 125", "tflops_bf16 = 100\ntflops_fp32 = 10")});
+  EXPECT_EQ(m.operations_at(Dtype::bf16), 100e12);
+  EXPECT_EQ(m.operations_at(Dtype::fp32), 10e12);
+  EXPECT_EQ(machine().operations_at(Dtype::fp16), 125e12) << "one for all";
+  try {
+    static_cast<void>(m.rates_for(Dtype::fp16, 1000, 1));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(std::string(error.what()),
+              "m.toml has no rate for train.precision = \"fp16\": it has fp32 and bf16; add "
+              "rank.tflops_fp16, or plan in a precision that it has");
+  }
+  const std::string without = replaced("tflops = 125\n", "");
+  EXPECT_EQ(message_of(without),
+            "m.toml: key 'rank.tflops' is missing; it must be a number above 0, or one for each "
+            "precision, such as rank.tflops_bf16");
+}
+
+TEST(MachineFile, CountsAdaptersAtNineTenthsOfTheirRate) {
+  std::string text = good.substr(0, good.find("[network]"));
+  EXPECT_THROW(read_machine({"m.toml", text}).require_network(2), Error) << "of one node";
+  text += "[network]\ncommunicator = \"nccl\"\n";
+  const Machine m = read_machine({"m.toml", text + "adapters = \"4 x 200 Gbit/s\"\n"});
+  EXPECT_DOUBLE_EQ(m.network.rank_between, 22.5e9);
+  EXPECT_DOUBLE_EQ(m.network.node_between, 90e9);
+  EXPECT_EQ(m.network.rings, 4);
+  EXPECT_EQ(m.communicator, deck::CommunicatorKind::nccl);
+  m.require_network(2);
+  for (const char* bad :
+       {"4 x 200", "x 200 Gbit/s", "0 x 200 Gbit/s", "4 x nan Gbit/s", "4 x -1 Gbit/s"})
+    EXPECT_NE(message_of(text + "adapters = \"" + bad + "\"\n")
+                  .find("key 'network.adapters' must be the adapters of a node such as"),
+              std::string::npos)
+        << bad;
+  EXPECT_NE(message_of(text + "adapters = \"4 x 200 Gbit/s\"\nrings = 2\n")
+                .find("'network.rings' is given by network.adapters"),
+            std::string::npos);
+}
+
+TEST(MachineFile, GivesSmallMicroBatchesLess) {
+  const Machine m =
+      read_machine({"m.toml", replaced("tflops = 125", "tflops = 125\nhalf_rows = 500")});
+  EXPECT_DOUBLE_EQ(m.rates_for(Dtype::bf16, 1000, 500).operations, 125e12 * 0.2 / 2);
+  EXPECT_DOUBLE_EQ(m.rates_for(Dtype::bf16, 1000, 1500).operations, 125e12 * 0.2 * 3 / 4);
+  EXPECT_DOUBLE_EQ(machine().rates_for(Dtype::bf16, 1000, 1).operations, 125e12 * 0.2);
+}
+
+TEST(MachineFile, SaysWhereItsWidthsEnd) {
+  EXPECT_EQ(machine().extrapolation(1000), "");
+  EXPECT_EQ(machine().extrapolation(3000), "");
+  EXPECT_EQ(machine().extrapolation(4000),
+            "model.hidden = 4000 is outside the widths of [attained] in m.toml, 1000 to 3000; the "
+            "share of 3000 is taken, so the time is a guess");
+  EXPECT_EQ(Machine{}.extrapolation(4000), "");
+}
+
 TEST(MachineFile, HasAllOfTheHostOrNothing) {
   const std::string some = good + "[host]\nbandwidth = \"50GB\"\nmemory = \"200GB\"\n";
   EXPECT_EQ(message_of(some),
@@ -104,7 +163,7 @@ TEST(MachineFile, HasAllOfTheHostOrNothing) {
   EXPECT_EQ(m.host.copied_bytes, 50e9);
   EXPECT_EQ(m.host.memory_bytes, 60e9);
   EXPECT_EQ(m.host_memory, 200e9);
-  EXPECT_EQ(m.rates_at(1000).host.copied_bytes, 50e9);
+  EXPECT_EQ(m.rates_for(Dtype::fp32, 1000, 1).host.copied_bytes, 50e9);
   EXPECT_FALSE(machine().host.known());
 }
 
@@ -160,7 +219,7 @@ TEST(MachineFile, NamesWhatIsMissingAndAllElseAtOnce) {
 Rates rates_of(const Entry& entry) {
   Machine m = machine();
   m.network.within_latency = m.network.between_latency = 0;
-  return estimate(entry, m.rates_at(entry.width), m.network).rates;
+  return estimate(entry, m.rates_for(entry.precision, entry.width, entry.rows()), m.network).rates;
 }
 
 // Eight ranks on two nodes. A ring leaves the node once.

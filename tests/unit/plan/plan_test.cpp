@@ -205,7 +205,7 @@ TEST(Table, NamesTheRecomputation) {
 }
 
 TEST(Rates, GivenOnesAreTakenAsTheyAre) {
-  const RateSource source({1e12, 2e9, 3e9}, deck_for(1), 8);
+  const RateSource source({1e12, 2e9, 3e9}, deck_for(1), 8, false);
   const Rates rates = source.of_rank(2);
   EXPECT_EQ(rates.operations, 1e12);
   EXPECT_EQ(rates.memory_bytes, 2e9);
@@ -213,7 +213,7 @@ TEST(Rates, GivenOnesAreTakenAsTheyAre) {
 }
 
 TEST(Rates, MeasuredMemoryIsSharedByThreads) {
-  const RateSource source({1e12, std::nullopt, std::nullopt}, deck_for(1), 2);
+  const RateSource source({1e12, std::nullopt, std::nullopt}, deck_for(1), 2, false);
   EXPECT_GT(source.of_rank(2).memory_bytes, 0);
   EXPECT_DOUBLE_EQ(source.of_rank(2).memory_bytes, 2 * source.of_rank(1).memory_bytes);
   EXPECT_GT(source.of_rank(1).sent_bytes, 0);
