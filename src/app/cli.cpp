@@ -54,7 +54,7 @@ void add_deck(CLI::App& command, DeckArguments& arguments) {
 struct CheckArguments {
   CheckOptions options;
   bool launch = false;
-  SurveyOutput output = SurveyOutput::text;
+  SurveyOptions survey;
 };
 
 CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckArguments& arguments) {
@@ -75,8 +75,13 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckArguments& argument
   launch->excludes(ranks)->excludes(files);
   command
       ->add_flag_callback(
-          "--json", [&arguments] { arguments.output = SurveyOutput::json; },
+          "--json", [&arguments] { arguments.survey.output = SurveyOutput::json; },
           "print what --launch finds as JSON")
+      ->needs(launch);
+  command
+      ->add_option("--rates", arguments.survey.rates,
+                   "write what --launch measures to a new file for kzero plan --rates")
+      ->type_name("FILE")
       ->needs(launch);
   return command;
 }
@@ -112,7 +117,7 @@ ExitCode inspect(const InspectArguments& arguments) {
 }
 
 ExitCode check(const DeckArguments& deck, const CheckArguments& arguments) {
-  return arguments.launch ? survey_launch(deck, arguments.output) : check(deck, arguments.options);
+  return arguments.launch ? survey_launch(deck, arguments.survey) : check(deck, arguments.options);
 }
 
 /// A command prints its result, or a log of work whose result is elsewhere.

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/launch.hpp"
+#include "app/launch_rates.hpp"
 #include "comm/failure.hpp"
 #include "comm/launch_watch.hpp"
 #include "grid/process_grid.hpp"
@@ -34,25 +35,28 @@ constexpr double longest_wait = 120;
 }
 
 ExitCode survey_and_print(const deck::Config& config, const runtime::Session& session,
-                          SurveyOutput output) {
+                          const SurveyOptions& options) {
   const grid::Group world = grid::world_group();
   const comm::LaunchWatch watch(session, world, 0, config.run.heartbeat);  // names a lost node
   const grid::Nodes& nodes = watch.nodes();
   const runtime::Watchdog watchdog(longest_wait, [&](const Wait& wait, auto waited) {
     give_up(wait, waited.count(), world.rank(), nodes);
   });
-  const probe::Survey found =
-      probe::survey({world, nodes, session.threads(), session.node_cores()}, config);
+  const probe::Launch launch{world, nodes, session.threads(), session.node_cores()};
+  if (!options.rates.empty()) require_new_rates_file(options.rates, launch);
+  const probe::Survey found = probe::survey(launch, config);
+  if (!options.rates.empty())
+    write_rates(options.rates, launch, config, found, measure_precisions(launch, config));
   if (world.is_root())
-    std::cout << (output == SurveyOutput::json ? probe::json_text(found, nodes)
-                                               : probe::text(found, nodes));
+    std::cout << (options.output == SurveyOutput::json ? probe::json_text(found, nodes)
+                                                       : probe::text(found, nodes));
   const bool agrees = !world.is_root() || found.agreement.is_given();
   return world.min(agrees ? 1 : 0) == 1 ? ExitCode::done : ExitCode::other;
 }
 
 }  // namespace
 
-ExitCode survey_launch(const DeckArguments& arguments, SurveyOutput output) {
+ExitCode survey_launch(const DeckArguments& arguments, const SurveyOptions& options) {
   // As in `train`: Kokkos starts with the deck's threads.
   deck::Config config;
   const auto read = [&] {
@@ -63,7 +67,7 @@ ExitCode survey_launch(const DeckArguments& arguments, SurveyOutput output) {
     return config.run.threads;
   };
   const runtime::Session session({.choose_threads = read, .has_heartbeat = true});
-  return comm::ending_launch_on_failure([&] { return survey_and_print(config, session, output); });
+  return comm::ending_launch_on_failure([&] { return survey_and_print(config, session, options); });
 }
 
 }  // namespace kzero::app

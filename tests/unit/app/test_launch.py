@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import subprocess
+import tomllib
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -78,10 +79,30 @@ class Alike(CheckLaunch):
         self.assertIn("\nmedian ", text)
         self.assertTrue(text.rstrip("\n").split("\n")[-1].startswith("verdict     "), text)
 
+    def test_what_is_measured_becomes_a_rates_file(self):
+        with mock.patch.dict(os.environ, {"MPIR_CVAR_NUM_CLIQUES": "2"}):
+            self.expect(self.check("--rates", "machine.toml", ranks=4), 0)
+        machine = tomllib.loads((self.folder / "machine.toml").read_text())
+        self.assertEqual(machine["node"]["ranks"], 2)
+        rates = {"tflops_fp32"} if FOR_DEVICES else {"tflops_fp32", "tflops_bf16", "tflops_fp16"}
+        self.assertEqual({key for key in machine["rank"] if key.startswith("tflops")}, rates)
+        plan = self.run_kzero("plan", "deck.toml", "--rates", "machine.toml", "--nodes", "1,2", "--json")
+        for planned in json.loads(self.expect(plan, 0).stdout):
+            self.assertGreater(planned["step_seconds_estimate"], 0)
+        taken = self.check("--rates", "machine.toml", ranks=4)
+        self.expect(taken, 4, "machine.toml exists; --rates writes a new file")
+
+    def test_a_rates_file_of_one_node_is_for_one_node(self):
+        self.expect(self.check("--rates", "machine.toml", ranks=2), 0)
+        plan = ("plan", "deck.toml", "--rates", "machine.toml", "--nodes")
+        self.expect(self.run_kzero(*plan, "1"), 0)
+        self.expect(self.run_kzero(*plan, "2"), 2, "machine.toml has no rates between nodes, and 2 nodes are planned")
+
     def test_options_that_do_not_go_together(self):
         self.expect(self.run_kzero("check", "deck.toml", "--launch", "--ranks", "2"), 2, "excludes")
         self.expect(self.run_kzero("check", "deck.toml", "--launch", "--files"), 2, "excludes")
-        self.expect(self.run_kzero("check", "deck.toml", "--json"), 2, "requires --launch")
+        for option in (["--json"], ["--rates", "x.toml"]):
+            self.expect(self.run_kzero("check", "deck.toml", *option), 2, "requires --launch")
 
 
 class Different(CheckLaunch):
