@@ -2,6 +2,7 @@
 
 import collections
 import json
+from pathlib import Path
 
 import prepare_chat_parts
 import prepare_end
@@ -130,7 +131,9 @@ class Chats:
         folder = tokenizer_file(self.arguments.tokenizer or self.arguments.output).parent
         own = prepare_end.model_end_ids(folder, configuration_of(self.kept), self.tokenizer)
         answer = prepare_end.template_end_ids(self.tokenizer, self.special, self.ending) if self.template else [self.end]
-        return prepare_end.generation_config(folder, [*answer, *own, self.end])
+        names = {f"{self.arguments.name}_{part}.docs" for part in ("train", "val")}
+        former = prepare_end.former_end_ids(Path(self.arguments.output), names)
+        return prepare_end.generation_config(folder, [*answer, *own, self.end, *former])
 
     def summary(self):
         """Lines for people."""

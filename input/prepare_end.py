@@ -40,6 +40,13 @@ def model_end_ids(folder, configuration, tokenizer):
     return [] if text is None or (one := tokenizer.token_to_id(text)) is None else [one]
 
 
+def former_end_ids(folder, names):
+    """The tokens that end an answer in other document files of a folder than those of these names."""
+    if all(path.name in names for path in folder.glob("*.docs")):
+        return []
+    return ids_in(read_object(folder / NAME).get("eos_token_id"), folder / NAME)
+
+
 def template_end_ids(tokenizer, special, ending):
     """The special token in the text after an answer. `special`: a pattern for any of them."""
     found = special.search(ending)

@@ -185,6 +185,11 @@ class Files(ChatCase):
         self.assertEqual(found(), {"eos_token_id": [answer_end, end], "top_p": 0.9})
         self.run_it(self.lines({"prompt": "a", "completion": "b"}))
         self.assertEqual(found(), {"eos_token_id": [end, answer_end], "top_p": 0.9})
+        (self.model / "generation_config.json").write_text(json.dumps({"eos_token_id": end}))
+        self.run_it(self.lines(GOOD))
+        self.run_it(self.lines({"prompt": "a", "completion": "b"}), "--name", "more")
+        self.assertEqual(found(), {"eos_token_id": [end, answer_end]}, "of the chats that are there")
+        (self.out / "more_train.docs").unlink()
         self.template(
             "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
         )
