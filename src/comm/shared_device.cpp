@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <map>
 #include <vector>
 
@@ -23,12 +24,19 @@ std::string first_shared(const std::vector<std::string>& devices) {
   return {};
 }
 
+/// Returns the name that NCCL knows this rank's host by. NCCL compares it and the device to find
+/// ranks that share a device. It therefore accepts ranks on one device whose NCCL_HOSTID differ.
+std::string host_of_nccl() {
+  const char* const id = std::getenv("NCCL_HOSTID");
+  return id ? id : runtime::host_name();
+}
+
 }  // namespace
 
 std::string shared_device(const grid::Group& group) {
   const std::string mine = runtime::device_name();
   if (mine.empty()) return {};  // on all ranks alike: the back end cannot tell
-  const auto devices = group.gather(mine + " of " + runtime::host_name());
+  const auto devices = group.gather(mine + " of " + host_of_nccl());
   return group.broadcast(first_shared(devices));
 }
 

@@ -147,6 +147,7 @@ DEFECTS = [
         2,
     ),
     ("ranks on one GPU are not noticed", DEVICES, "if (!is_new) return", "if (rank < 0) return", "nccl", 2),
+    ("NCCL's name of the host is not used", DEVICES, "return id ? id : runtime", "return false ? id : runtime", "nccl", 2),
     ("NCCL's errors are not looked for", NCCL, "(status == ncclSuccess || status == ncclInProgress))", "true)", "nccl", 2),
     (
         "failed launches are not read",

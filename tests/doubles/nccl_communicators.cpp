@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -68,11 +69,13 @@ MPI_Comm join(const std::vector<int>& members, int tag) {
   return joined;
 }
 
-/// Whether two of the ranks compute on one device.
+/// Whether two of the ranks compute on one device of one host. NCCL_HOSTID names the host.
 bool share_a_device(MPI_Comm ranks, int size) {
-  constexpr int length = 32;
-  char mine[length] = {};
-  cudaDeviceGetPCIBusId(mine, length, current_device());
+  constexpr int bus_length = 32, length = 128;
+  char bus[bus_length] = {}, mine[length] = {};
+  cudaDeviceGetPCIBusId(bus, bus_length, current_device());
+  const char* const host = std::getenv("NCCL_HOSTID");
+  std::snprintf(mine, length, "%s of %s", bus, host ? host : "here");
   std::vector<char> names(static_cast<std::size_t>(length * size));
   MPI_Allgather(mine, length, MPI_BYTE, names.data(), length, MPI_BYTE, ranks);
   std::set<std::string> different;

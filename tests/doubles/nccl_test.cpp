@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "doubles/cuda_runtime.hpp"
 #include "doubles/nccl.hpp"
 #include "grid/process_grid.hpp"
+#include "runtime/host_name.hpp"
 #include "support/guarded.hpp"
 #include "support/numbers.hpp"
 #include "support/training.hpp"
@@ -177,28 +179,43 @@ TEST(NcclGroups, EndInOrderOnceAllHasArrived) {
   EXPECT_EQ(nccl_calls().aborted, before.aborted);
 }
 
-/// While it lives, all ranks compute on one device.
+/// While it lives, all ranks compute on one device. NCCL counts ranks with different host ids as
+/// ranks of different hosts.
 struct OneDevice {
-  OneDevice() { doubles::set_bus("0000:18:00.0"); }
-  ~OneDevice() { doubles::set_bus(""); }
+  explicit OneDevice(const std::string& host_id = "") {
+    doubles::set_bus("0000:18:00.0");
+    if (!host_id.empty()) setenv("NCCL_HOSTID", host_id.c_str(), 1);
+  }
+  ~OneDevice() {
+    doubles::set_bus("");
+    unsetenv("NCCL_HOSTID");
+  }
   OneDevice(const OneDevice&) = delete;
   OneDevice& operator=(const OneDevice&) = delete;
 };
 
-TEST(NcclGroups, OnOneGpuAreRefusedWithItsName) {
-  const grid::Group group = grid::world_group();
-  if (group.size() == 1) GTEST_SKIP() << "nobody to share with";
-  const OneDevice device;
+/// Expects that NCCL is refused to the group, because of a device of this host.
+void expect_refusal(const grid::Group& group, const std::string& host) {
   Traffic traffic;
   try {
     const NcclCommunicator comm(group, traffic);
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("ranks 0 and 1 share device 0000:18:00.0 of "),
-              std::string::npos)
-        << error.what();
+    const std::string named = "ranks 0 and 1 share device 0000:18:00.0 of " + host;
+    EXPECT_NE(std::string(error.what()).find(named), std::string::npos) << error.what();
   }
+}
+
+TEST(NcclGroups, OnOneGpuAreRefusedWithItsName) {
+  const grid::Group group = grid::world_group();
+  if (group.size() == 1) GTEST_SKIP() << "nobody to share with";
+  {
+    const OneDevice device;
+    expect_refusal(group, runtime::host_name());
+  }
+  const OneDevice device("one");
+  expect_refusal(group, "one");
 }
 
 TEST(NcclGroups, NeedALibraryThatKeepsTheOrder) {
@@ -298,6 +315,23 @@ TEST(NcclTraining, OfRanksThatShareAGpuIsRefusedIfNcclWasAskedFor) {
   config.train.global_batch = 12;
   const OneDevice device;
   EXPECT_THROW(train(config, deck::CommunicatorKind::nccl), Error);
+}
+
+// So several ranks on one GPU can test NCCL.
+TEST(NcclTraining, OfRanksThatShareAGpuGoesOverNcclIfEachHasAHostId) {
+  const grid::Group world = grid::world_group();
+  if (world.size() == 1) GTEST_SKIP() << "nobody to share with";
+  deck::Config config = tests::small_deck();
+  config.train.global_batch = 12;
+  const auto expected = train(config, deck::CommunicatorKind::mpi);
+  const OneDevice device("host " + std::to_string(world.rank()));
+  for (const auto kind : {deck::CommunicatorKind::automatic, deck::CommunicatorKind::nccl}) {
+    const auto before = nccl_calls();
+    const auto found = train(config, kind);
+    EXPECT_EQ(found.first, expected.first);
+    EXPECT_TRUE(same_bits(found.second, expected.second));
+    EXPECT_GT(nccl_calls().destroyed, before.destroyed) << "no communicator of NCCL was made";
+  }
 }
 
 TEST(NcclTraining, OfRanksWithTheirOwnGpusGoesOverNccl) {
