@@ -105,6 +105,8 @@ TEST(CudnnPlans, Compile) {
   ASSERT_FALSE(AttentionCalls(without_scores).stores_scores);
   for (const int capability : capabilities)
     EXPECT_EQ(refusal(grouped, capability, AttentionCalls(grouped).plan_bytes, true), "");
+  const AttentionProblem odd = problem(3, 1023, 9, 3, 64);  // its log-sums are aligned to 4 bytes
+  EXPECT_EQ(refusal(odd, 90, AttentionCalls(odd).plan_bytes, true), "");
   const Index bytes = AttentionCalls(without_scores).plan_bytes;
   EXPECT_EQ(refusal(without_scores, 90, bytes, true).empty(), can_add_in_order);
   EXPECT_NE(refusal(without_scores, 80, bytes), "");

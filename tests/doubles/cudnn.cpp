@@ -312,8 +312,8 @@ error_object Graph::execute(cudnnHandle_t handle, std::unordered_map<std::int64_
   EXPECT_EQ(pointers.size(), node_->tensors().size());
   for (const Tensor& t : node_->tensors()) {
     EXPECT_TRUE(pointers.contains(t->uid)) << t->name;
-    const std::uintptr_t alignment = t->type == DataType_t::FLOAT ? 4 : 16;
-    EXPECT_EQ(std::bit_cast<std::uintptr_t>(pointers[t->uid]) % alignment, 0U) << t->name;
+    const auto promised = static_cast<std::uintptr_t>(t->alignment);
+    EXPECT_EQ(std::bit_cast<std::uintptr_t>(pointers[t->uid]) % promised, 0U) << t->name;
   }
   ++node_->record->calls;
   kzero::doubles::enqueue(handle->stream, [node = node_, pointers, workspace] {

@@ -55,6 +55,7 @@ struct Tensor_attributes {
   std::vector<std::int64_t> dim, stride;
   DataType_t type = DataType_t::NOT_SET;
   bool is_output = false;
+  std::int64_t alignment = 16;
 
   Tensor_attributes& set_name(const std::string& value) { return name = value, *this; }
   Tensor_attributes& set_uid(std::int64_t value) { return uid = value, *this; }
@@ -63,6 +64,7 @@ struct Tensor_attributes {
     return stride = value, *this;
   }
   Tensor_attributes& set_data_type(DataType_t value) { return type = value, *this; }
+  Tensor_attributes& set_alignment(std::int64_t value) { return alignment = value, *this; }
   Tensor_attributes& set_output(bool value) { return is_output = value, *this; }
 };
 
