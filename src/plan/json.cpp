@@ -36,6 +36,7 @@ Json as_json(const Campaign& campaign) {
 Json as_json(const Entry& entry) {
   if (!entry.refusal.empty()) return {{"ranks", entry.ranks()}, {"refused", entry.refusal}};
   Json json = as_json(static_cast<const Holding&>(entry));
+  json["nccl_bytes_estimate"] = entry.nccl_bytes;
   json["traffic"] = Json::array();
   for (const metrics::TrafficRow& row : entry.traffic)
     json["traffic"].push_back(metrics::as_json(row));

@@ -28,6 +28,7 @@ struct Entry : Holding {
   Dtype precision = Dtype::fp32;
   Index width = 0;                             // of the model
   Index tokens = 0;                            // per step, of all ranks
+  Index nccl_bytes = 0;                        // an estimate, not part of `memory`
   Index checkpoint_bytes = 0;                  // master weights and optimizer states, of all ranks
   std::vector<metrics::TrafficRow> traffic{};  // of one rank per step
   Work work{};

@@ -151,6 +151,8 @@ std::string full(const Entry& entry) {
     if (category.planned_bytes > 0) line(category.name, category.planned_bytes);
   }
   line("sum", entry.total_bytes());
+  if (entry.nccl_bytes > 0)
+    text += fmt::format("  {:<14}{:>14} more, estimated\n", "NCCL", format_bytes(entry.nccl_bytes));
   if (entry.traffic.empty()) text += "traffic     none\n";
   if (!entry.traffic.empty()) text += metrics::traffic_table(entry.traffic) + '\n';
   if (!entry.keeps_sums.empty())

@@ -59,6 +59,27 @@ TEST(Plan, CountsOffloadedStateOnTheHostOfADevice) {
   EXPECT_EQ(plan(config, 1).total_bytes(), plan(config, 1).device_bytes());
 }
 
+// A ring, and a receiver for every other rank of the node or for the ranks of other nodes: each 16
+// channels of 9.1875 MiB.
+TEST(Plan, EstimatesTheBuffersOfNccl) {
+  constexpr Index connection = 16 * (Index{9408} << 10);
+  deck::Config config = deck_for(4);
+  config.run.communicator = deck::CommunicatorKind::mpi;
+  EXPECT_EQ(plan(config, 1).nccl_bytes, 0);
+  config.run.communicator = deck::CommunicatorKind::nccl;
+  const Entry entry = plan(config, 1);
+  EXPECT_EQ(entry.nccl_bytes, (1 + 3) * connection);
+  const std::vector<Entry> entries{entry};
+  EXPECT_NE(table(entries).find("  588.00 MiB more, estimated\n"), std::string::npos)
+      << table(entries);
+  EXPECT_EQ(Json::parse(json(entries))[0]["nccl_bytes_estimate"], entry.nccl_bytes);
+  config.placement.node_of_rank = {0, 0, 1, 1}, config.placement.data_nodes = 2;
+  EXPECT_EQ(plan(config, 1).nccl_bytes, (1 + 1 + 1) * connection);
+  config = deck_for(1);
+  config.run.communicator = deck::CommunicatorKind::nccl;
+  EXPECT_EQ(plan(config, 1).nccl_bytes, 0);
+}
+
 TEST(Plan, CountsEveryParameterOnce) {
   const deck::Config config = deck_for(4);
   EXPECT_EQ(plan(config, 1).parameters, param::elements_of(model::parameter_table(config.model)));
