@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Rehearses jobscripts/device/first_hour.sh without a GPU: in a bare Debian 13, as another user, at another path, with a driver
-# library whose calls all fail, from the toolkit. The bundle's programs must start there and report that they find no device.
+# Rehearses jobscripts/device/first_hour.sh without a GPU: in a bare Debian 12, as another user, at another path. Its glibc is not newer
+# than that of a borrowed machine, so programs that would not start there do not start here.
 #
-#   bash .ci/rehearse_device.sh                     packs build/cuda, quickly (jobscripts/device/bundle.sh --from)
-#   bash .ci/rehearse_device.sh ARCHIVE             a bundle that bundle.sh made
+#   bash .ci/rehearse_device.sh                     both of the following, with build/cuda
+#   bash .ci/rehearse_device.sh --host              the programs of build/release: all parts, with small models and with MPI in NCCL's
+#                                                   place. No part may fail
+#   bash .ci/rehearse_device.sh ARCHIVE             a bundle that bundle.sh made. Its programs get a driver library whose calls all
+#                                                   fail. They must start and report that they find no device
 #
 # Needs root and what .ci/in_root.sh needs; the exit code is 77 where the system allows no such root.
 set -euo pipefail
@@ -16,21 +19,28 @@ archive=${1:-build/device/rehearsal.tar.xz}
 given=build/device/given
 rm -rf "$given"
 mkdir -p "$given"
-cp "$archive" "$given/bundle.tar.xz"
-cp -L .deps/cuda/lib64/stubs/libcuda.so "$given/libcuda.so.1"
-folders=("$PWD/$given=/srv/given" "$(readlink -f .deps/cuda/lib64)=/usr/local/cuda/lib64")
+folders=("$PWD/$given=/srv/given")
 libraries=/srv/given
-for name in nccl cudnn; do
-  if [[ -d .deps/$name/lib ]]; then
-    folders+=("$(readlink -f ".deps/$name/lib")=/srv/$name")
-    libraries+=:/srv/$name
-  fi
-done
+if [[ $archive != --host ]]; then
+  cp "$archive" "$given/bundle.tar.xz"
+  cp -L .deps/cuda/lib64/stubs/libcuda.so "$given/libcuda.so.1"
+  folders+=("$(readlink -f .deps/cuda/lib64)=/usr/local/cuda/lib64")
+  for name in nccl cudnn; do
+    if [[ -d .deps/$name/lib ]]; then
+      folders+=("$(readlink -f ".deps/$name/lib")=/srv/$name")
+      libraries+=:/srv/$name
+    fi
+  done
+fi
+if [[ $archive == --host ]] || ((!$#)); then
+  bash jobscripts/device/bundle.sh --host build/release
+  mv build/device/rehearsal_host.tar.xz "$given/host.tar.xz"
+fi
 KZERO_ROOT_FOLDERS=$(printf '%s\n' "${folders[@]}")
 export KZERO_ROOT_FOLDERS libraries
 
 # shellcheck disable=SC2016  # expanded within
-bash .ci/in_root.sh trixie bash -euc '
+bash .ci/in_root.sh bookworm bash -euc '
   apt-get update -qq
   apt-get install -y -qq --no-install-recommends python3 >/dev/null
   cp -r /root/kzero /srv/checkout
@@ -40,10 +50,15 @@ bash .ci/in_root.sh trixie bash -euc '
 cd /home/somebody
 umask 077
 export LD_LIBRARY_PATH=$libraries
-time bash /srv/checkout/jobscripts/device/first_hour.sh /srv/given/bundle.tar.xz output
-cp output/summary.txt /tmp/summary.txt
+time bash /srv/checkout/jobscripts/device/first_hour.sh "\$@"
 end
-  su somebody -c "bash -euo pipefail /srv/hour.sh"
-  # One line about the device, and no failure.
-  grep -ci "no cuda device" /tmp/summary.txt | grep -qx 1
-  ! grep FAILED /tmp/summary.txt'
+  if [[ -e /srv/given/bundle.tar.xz ]]; then
+    su somebody -c "bash -euo pipefail /srv/hour.sh /srv/given/bundle.tar.xz output"
+    # One line about the device, and no failure.
+    grep -ci "no cuda device" /home/somebody/output/summary.txt | grep -qx 1
+    ! grep FAILED /home/somebody/output/summary.txt
+  fi
+  if [[ -e /srv/given/host.tar.xz ]]; then
+    su somebody -c "bash -euo pipefail /srv/hour.sh /srv/given/host.tar.xz parts --rehearse --seconds 2400"
+    ! grep -E "FAILED|out of time|no time left" /home/somebody/parts/summary.txt
+  fi'

@@ -2,11 +2,15 @@
 # Finds out what kzero does on a device that nobody has run it on: unpacks a bundle of bundle.sh and runs tests, comparisons and
 # measurements, the most informative first. Run it from a checkout of the bundle's commit, whose tests/data the test programs read.
 #
-#   bash jobscripts/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [PART...]
+#   bash jobscripts/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [--rehearse] [PART...]
 #
-# PART      packaging units losses attention bits offload sanitizer speed ranks counters; default: all, as far as the time allows
-# N         limit of the call in seconds (540); every part and every program has a limit of its own as well
-# OUTPUT    gets summary.txt (sixty lines, printed last), results.json and logs.tar.gz, complete after every part
+# PART       packaging units offload features losses attention bits nccl speed sanitizer counters ranks pytorch; default: all, in stages
+#            whose parts run side by side unless they measure time. Named parts run one after the other, in the order of their names
+# N          limit of the call in seconds (540); every stage and every program has a limit of its own as well
+# --rehearse for a bundle of a host's programs (bundle.sh --host): small models, and MPI in NCCL's place
+# OUTPUT     gets summary.txt (sixty lines, printed last), results.json and logs.tar.gz, complete after every stage
+#
+# NCCL_* variables of the caller replace the settings of the part nccl; an empty one leaves NCCL its default.
 #
 # Needs python3 (3.11 or newer), CUDA's libraries (NVIDIA's wheels for that Python, or /usr/local/cuda) and 4 GB in TMPDIR. It
 # changes no setting of the device. Exit code 0: it ran to its end, whatever the tests found.
@@ -14,7 +18,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 if (($# < 2)); then
-  echo "usage: bash jobscripts/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [PART...]" >&2
+  echo "usage: bash jobscripts/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [--rehearse] [PART...]" >&2
   exit 2
 fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/kzero_first_hour.XXXXXX")

@@ -71,5 +71,6 @@ def summary(head, found):
     return lines
 
 
-def as_json(head, found):
-    return {"head": head, "parts": [asdict(part) for part in found]}
+def as_json(facts, head, found):
+    """The record of an hour: the card, the libraries and the commit, then all that the parts found."""
+    return {"facts": facts, "head": head, "parts": [asdict(part) for part in found]}

@@ -4,7 +4,7 @@ import shutil
 
 from correctness import report_tests
 from gtest_run import test_program
-from training import largest_difference, train
+from training import expect_bits, largest_difference, train
 
 SMALL = {
     "train.steps": 6,
@@ -29,20 +29,11 @@ TENSOR_LOSS = 2e-2  # of a loss of about 5 in bf16: partial sums are rounded bef
 STOPPED = 75  # exit code: with a checkpoint
 
 
-def small(machine, clock, name, changes, ranks=None):
+def small(machine, clock, name, changes, ranks=None, options=()):
+    """A short training of a small model. `options`: of mpiexec."""
     clock.require(5)
     overrides = SMALL | {"data.files": machine.bundle / "text"} | changes
-    return train(machine, name, TINY, overrides, min(90, clock.left()), ranks)
-
-
-def expect_bits(found, name, training, expected):
-    """The same losses and norms to the last bit."""
-    if not training.is_complete():
-        found.check(name, False, training.done.how())
-        return
-    same = training.bits() == expected.bits()
-    far = largest_difference(training.losses(), expected.losses())
-    found.check(name, same, "the same bits" if same else f"other bits; losses differ by {far:.1e}")
+    return train(machine, name, TINY, overrides, min(90, clock.left()), ranks, options)
 
 
 def ranks(machine, clock, found):

@@ -21,6 +21,9 @@ from pathlib import Path
 SYSTEM = re.compile(r"(linux-vdso|ld-linux-x86-64|lib(c|m|dl|pthread|rt|resolv|util|stdc\+\+|gcc_s|cuda))\.so")
 # NVIDIA's wheels or a toolkit have these.
 CUDA = re.compile(r"lib(cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc\S*|nvJitLink)\.so")
+# The newest symbols that the other machine's system libraries have: those of Ubuntu 24.04.
+NEWEST = {"GLIBC": (2, 39), "GLIBCXX": (3, 4, 33), "CXXABI": (1, 3, 15)}
+VERSION = re.compile(r"\b(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)+)\b")
 REGISTERS = re.compile(r" [TtWw] __cudaRegisterFatBinary\b")
 
 
@@ -49,6 +52,19 @@ def has_own_runtime(program):
     """Whether a program or library has a CUDA runtime linked in. A process would then have two, each with its own last error."""
     symbols = subprocess.run(["nm", program], capture_output=True, text=True)
     return bool(REGISTERS.search(symbols.stdout))
+
+
+def too_new(text):
+    """The versions of system libraries in readelf's text that the other machine lacks, sorted."""
+    found = {(name, tuple(map(int, number.split(".")))) for name, number in VERSION.findall(text)}
+    return [f"{name}_{'.'.join(map(str, number))}" for name, number in sorted(found) if number > NEWEST[name]]
+
+
+def needs_newer_system(program):
+    """The same of a program or library. readelf's section lists what it needs, not what it defines."""
+    done = subprocess.run(["readelf", "--version-info", "--wide", program], capture_output=True, text=True)
+    _, _, needs = done.stdout.partition("Version needs section")
+    return too_new(needs)
 
 
 def put(source, target):
@@ -95,6 +111,8 @@ def stage_files(programs, stage):
     for target, source in places.items():
         if has_own_runtime(source):
             complain(f"{source} contains a CUDA runtime; all have to share libcudart (CMAKE_CUDA_RUNTIME_LIBRARY=Shared)")
+        if newer := needs_newer_system(source):
+            complain(f"{source} needs {', '.join(newer)}, which Ubuntu 24.04 lacks; build it on an older system")
         put(source, target)
 
 
@@ -122,7 +140,7 @@ def main():
     parser.add_argument("stage", type=Path)
     parser.add_argument("archive", type=Path)
     parser.add_argument("programs", nargs="+")
-    parser.add_argument("--limit", type=int, default=36 << 20)
+    parser.add_argument("--limit", type=int, default=35 << 20)
     parser.add_argument("--fast", action="store_true")
     arguments = parser.parse_args()
     programs = [arguments.build / name for name in arguments.programs]  # an absolute path stays as it is

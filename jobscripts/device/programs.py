@@ -11,6 +11,8 @@ from pathlib import Path
 
 CUDA_FOLDERS = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/local/nvidia/lib64")
 PATIENCE = 5  # seconds for a process that was asked to end
+# NCCL refuses ranks that share a GPU of one host, and tells hosts apart by this variable.
+OWN_HOST = 'NCCL_HOSTID=rank$PMI_RANK exec "$0" "$@"'
 
 
 class OutOfTime(Exception):
@@ -108,7 +110,10 @@ class Machine:
     work: Path  # for the files of runs
     logs: Path  # of the current part
     no_device: str = ""  # why programs cannot use a device
+    rehearses: bool = False  # on a host: what needs a device is left out, models are small, and MPI takes NCCL's place
     kept: dict = field(default_factory=dict)  # trainings by what they ran
+    facts: dict = field(default_factory=dict)  # about the device and the libraries
+    nccl: dict = field(default_factory=dict)  # variables of launches over NCCL; with them, each rank gets a host id of its own
 
     def program(self, name):
         return self.bundle / "bin" / name
@@ -126,11 +131,14 @@ class Machine:
             "OMP_NUM_THREADS": "1",
             "OMP_PROC_BIND": "false",
             "CUDA_MODULE_LOADING": "LAZY",
+            **self.nccl,
         }
 
-    def command(self, program, *arguments, ranks=None):
-        """A program of the bundle with its arguments, under mpiexec if `ranks` is given."""
-        launcher = [self.program("mpiexec.hydra"), "-n", ranks] if ranks else []
+    def command(self, program, *arguments, ranks=None, options=()):
+        """A program of the bundle with its arguments, under mpiexec with `options` if `ranks` is given."""
+        launcher = [self.program("mpiexec.hydra"), *options, "-n", ranks] if ranks else []
+        if ranks and self.nccl:
+            launcher += ["bash", "-c", OWN_HOST]
         return [*launcher, self.program(program), *arguments]
 
     def run(self, name, command, seconds, wrapper=()):
@@ -141,6 +149,7 @@ class Machine:
             command, environment = [*wrapper, "env", *setting, *command], dict(os.environ)
         else:
             environment = os.environ | self.variables()
+            environment = {key: value for key, value in environment.items() if value or not key.startswith("NCCL_")}
         return run(command, self.logs / f"{name}.log", seconds, environment, self.root)
 
 

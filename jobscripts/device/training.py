@@ -1,8 +1,12 @@
-"""Short trainings, and what is compared of them: losses, bits and initial weights."""
+"""Short trainings, their text, and what is compared of them: losses, bits and initial weights.
+
+training.py FILE: writes the text.
+"""
 
 import hashlib
 import json
 import struct
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,11 +23,35 @@ REFERENCE = {
     "run.peak_tflops": 1,  # measures none
 }
 SAMPLE = 8  # elements at either end of a tensor
+TEXT_BYTES = 1 << 20
+WORDS = "a and are as at be but by for from had he her his i in is it not of on or she that the they this to was we with you".split()
+# A rehearsal trains decks of these sizes on a host.
+SMALL_MODEL = {"model.layers": 2, "model.hidden": 64, "model.heads": 4, "model.sequence": 64, "model.vocab": 256}
+SMALL_LLAMA = {"model.kv_heads": 2, "model.feed_forward": 128}
 
 
 def overrides_of(bundle, precision):
     """Of the runs that a host and a device both make."""
     return REFERENCE | {"train.precision": precision, "data.files": bundle / "text"}
+
+
+def fixed_text():
+    """The text of all runs, the same for every commit: lines of words in an order that only looks random. As bytes, its characters
+    are tokens of every vocabulary."""
+    state, length, pieces = 1, 0, []
+    while length < TEXT_BYTES:
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        high = state >> 33
+        pieces.append(WORDS[high % len(WORDS)] + ("\n" if high % 389 < 31 else " "))
+        length += len(pieces[-1])
+    return "".join(pieces).encode()[:TEXT_BYTES]
+
+
+def rehearsed(deck, overrides):
+    """The overrides of the same run on a host: a small model, and the back ends that a host has."""
+    changed = overrides | SMALL_MODEL | (SMALL_LLAMA if "llama" in deck else {})
+    changed.pop("zero.reduction", None)  # only NCCL has sums of its own
+    return changed | {"run.communicator": "mpi", "run.attention": "kzero"}
 
 
 def settings(overrides):
@@ -64,13 +92,15 @@ def read_metrics(done, path):
     return training
 
 
-def train(machine, name, deck, overrides, seconds, ranks=None, wrapper=()):
-    """Trains a deck of the bundle with overrides {key: value}. The metrics file is new: its steps are those of this run."""
+def train(machine, name, deck, overrides, seconds, ranks=None, options=()):
+    """Trains a deck of the bundle with overrides {key: value}. The metrics file is new: its steps are those of this run.
+    `options`: of mpiexec."""
     metrics = machine.work / f"{name}.jsonl"
     metrics.unlink(missing_ok=True)
+    overrides = rehearsed(deck, overrides) if machine.rehearses else overrides
     keys = settings(overrides | {"run.metrics": metrics, "run.progress": "plain"})
-    command = machine.command("kzero", "train", machine.bundle / "decks" / deck, *keys, ranks=ranks)
-    return read_metrics(machine.run(name, command, seconds, wrapper), metrics)
+    command = machine.command("kzero", "train", machine.bundle / "decks" / deck, *keys, ranks=ranks, options=options)
+    return read_metrics(machine.run(name, command, seconds), metrics)
 
 
 def train_once(machine, name, deck, overrides, seconds):
@@ -85,6 +115,16 @@ def largest_difference(a, b):
     if len(a) != len(b) or not a or None in a or None in b:
         return float("inf")
     return max(abs(x - y) for x, y in zip(a, b))
+
+
+def expect_bits(found, name, training, expected):
+    """The same losses and norms to the last bit."""
+    if not training.is_complete():
+        found.check(name, False, training.done.how())
+        return
+    same = training.bits() == expected.bits()
+    far = largest_difference(training.losses(), expected.losses())
+    found.check(name, same, "the same bits" if same else f"other bits; losses differ by {far:.1e}")
 
 
 def weights_of(path):
@@ -118,9 +158,15 @@ def farthest_sample(a, b):
     return worst
 
 
+def exported(machine, name):
+    """Where initial_weights() leaves the weights. kzero convert puts a config.json next to them."""
+    return machine.work / f"{name}.exported" / "model.safetensors"
+
+
 def initial_weights(machine, name, deck, overrides, seconds):
     """The initial weights of a deck, which one step at a learning rate of 0 saves: (training, weights_of or None)."""
-    folder, file = machine.work / name, machine.work / f"{name}.safetensors"
+    folder, file = machine.work / name, exported(machine, name)
+    file.parent.mkdir(exist_ok=True)
     unchanged = {"train.steps": 1, "optimizer.lr": 0, "optimizer.min_lr": 0, "checkpoint.folder": folder}
     training = train(machine, name, deck, overrides | unchanged, seconds)
     if not training.is_complete():
@@ -131,6 +177,10 @@ def initial_weights(machine, name, deck, overrides, seconds):
 
 
 def read_references(bundle):
-    """Results that bundle.sh computed on a host; empty if the bundle was made without them."""
+    """Results that references.py computed on a host; empty if the bundle was made without them."""
     path = Path(bundle) / "references.json"
     return json.loads(path.read_text()) if path.exists() else {}
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_bytes(fixed_text())

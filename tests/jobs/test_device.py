@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -17,9 +18,11 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "jobscripts/device"))
 import correctness  # noqa: E402
 import counters  # noqa: E402
+import features  # noqa: E402
 import first_hour  # noqa: E402
 import found as findings  # noqa: E402
 import gtest_run  # noqa: E402
+import nccl  # noqa: E402
 import programs  # noqa: E402
 import sanitizer  # noqa: E402
 import speed  # noqa: E402
@@ -44,7 +47,7 @@ class BundleTest(unittest.TestCase):
         self.folder = Path(tempfile.mkdtemp(prefix="kzero device_"))
         self.addCleanup(shutil.rmtree, self.folder)
         self.bundle = self.folder / "bundle"
-        for name in ("bin", "lib", "decks"):
+        for name in ("bin", "lib", "decks/llama"):
             (self.bundle / name).mkdir(parents=True)
         (self.bundle / "text").write_text("words " * 100)
         for name in ("kzero", "test_runtime"):
@@ -152,13 +155,18 @@ class Hour(BundleTest):
         self.assertNotIn("FAILED", "\n".join(lines))
         self.assertLess(len(lines), 8)
         parts = json.loads((self.output / "results.json").read_text())["parts"]
-        self.assertEqual([part["part"] for part in parts], [name for name, _, _ in first_hour.PARTS])
+        staged = [name for _, chains in first_hour.STAGES for chain in chains for name in chain]
+        self.assertEqual([part["part"] for part in parts], staged)
+        self.assertEqual(sorted(staged), sorted(first_hour.PARTS))
 
-    def test_parts_are_chosen_and_their_failures_are_named(self):
-        lines = self.summary(self.run_it("units", "bits", STAND_IN_TESTS="A.a=ok A.b=die"))
+    def test_parts_run_in_the_order_of_their_names_and_their_failures_are_named(self):
+        lines = self.summary(self.run_it("bits", "units", STAND_IN_TESTS="A.a=ok A.b=die"))
         self.assertTrue(lines[1].startswith("packaging   5 passed; "), lines)
-        self.assertIn("units       2 FAILED, 4 not run", lines[2])
-        self.assertIn("bits        3 passed", lines[3])
+        self.assertIn("bits        3 passed", lines[2])
+        self.assertIn("units       2 FAILED, 4 not run", lines[3])
+        facts = json.loads((self.output / "results.json").read_text())["facts"]
+        self.assertEqual(facts["card"], "H, 1, 2")
+        self.assertEqual(facts["versions"], {"execution": "Cuda"})
         self.assertTrue(any(line.startswith("FAILED  units test_runtime died in A.b: killed by SIGABRT") for line in lines))
         with tarfile.open(self.output / "logs.tar.gz") as tar:
             self.assertIn("logs/units/test_runtime.0.log", tar.getnames())
@@ -189,6 +197,55 @@ class Hour(BundleTest):
         self.assertIn("units       not run; 0 s; no time left in this call", lines)
 
 
+class Stages(BundleTest):
+    """Which parts run side by side, and for how long."""
+
+    def run_stages(self, stages, seconds=PATIENCE, **parts):
+        output = self.folder / "output"
+        output.mkdir()
+        with mock.patch.dict(first_hour.PARTS, parts, clear=True):
+            first_hour.run_stages(self.machine, programs.Clock(seconds), stages, [], self.folder / "logs", output)
+        return json.loads((output / "results.json").read_text())["parts"]
+
+    def test_chains_of_a_stage_run_side_by_side_and_stages_do_not(self):
+        both, running = threading.Barrier(2, timeout=PATIENCE), []
+
+        def meets(machine, clock, found):
+            both.wait()  # broken unless the other chain runs as well
+            found.check("met", True, machine.logs.name)
+
+        def alone(machine, clock, found):
+            running.append(both.n_waiting)
+            found.check("alone", True, "")
+
+        stages = ((50, (("first", "last"), ("second",))), (50, (("third",),)))
+        parts = self.run_stages(stages, first=meets, second=meets, last=alone, third=alone)
+        self.assertEqual([part["part"] for part in parts], ["first", "last", "second", "third"])
+        self.assertEqual([part["state"] for part in parts], ["passed"] * 4)
+        self.assertEqual([parts[0]["checks"][0]["text"], parts[2]["checks"][0]["text"]], ["first", "second"])
+
+    def test_named_parts_share_the_time_that_is_left(self):
+        left = {}
+
+        def note(machine, clock, found):
+            left[machine.logs.name] = clock.left()
+
+        with mock.patch.dict(first_hour.PARTS, {"packaging": note, "bits": note, "speed": note}, clear=True):
+            stages = first_hour.stages_of(["speed", "bits", "speed"])
+        self.run_stages(stages, seconds=100, packaging=note, bits=note, speed=note)
+        self.assertEqual(list(left), ["packaging", "speed", "bits"])
+        self.assertAlmostEqual(left["speed"], 50, delta=10)
+        self.assertAlmostEqual(left["bits"], 100, delta=10)
+
+    def test_logs_are_short_enough_to_bring_home(self):
+        log = self.folder / "logs/part.log"
+        log.write_bytes(b"first line\n" + b"x" * first_hour.LONGEST_LOG)
+        first_hour.shorten(log)
+        text = log.read_bytes()
+        self.assertTrue(text.startswith(b"(only the end of this log was kept)\nx"))
+        self.assertLess(len(text), first_hour.LONGEST_LOG + 100)
+
+
 class Findings(BundleTest):
     def part(self, function, clock=PATIENCE):
         found = findings.Found("part")
@@ -210,10 +267,52 @@ class Findings(BundleTest):
         self.assertEqual(self.part(correctness.losses), {"losses": ("not run", "the bundle has no references")})
 
     def test_a_host_computes_the_references_in_a_folder_named_from_here(self):
-        command = [sys.executable, "-B", ROOT / "jobscripts/device/references.py", "bundle/bin/kzero", "bundle"]
+        command = [sys.executable, "-B", ROOT / "jobscripts/device/references.py", "bundle/bin/kzero", "bundle/references.json"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({state for state, _ in self.part(correctness.losses).values()}, {"passed"})
+        self.assertEqual({state for state, _ in self.part(features.features).values()}, {"passed"})
+
+    def test_a_rehearsal_changes_sizes_and_back_ends_alone(self):
+        keys = {
+            "model.layers": 48,
+            "run.attention": "cudnn",
+            "run.communicator": "nccl",
+            "zero.reduction": "library",
+            "zero.stage": 2,
+        }
+        changed = training.rehearsed("gpt2-124m.toml", keys)
+        here = {"run.communicator": "mpi", "run.attention": "kzero"}
+        self.assertEqual(changed, training.SMALL_MODEL | here | {"zero.stage": 2})
+        self.assertEqual(training.rehearsed("gpu/llama-3.2-1b.toml", keys)["model.kv_heads"], 2)
+
+    def variables_of_ranks(self, machine):
+        (self.bundle / "bin/variables").write_text('#!/bin/bash\necho "$NCCL_HOSTID $NCCL_NET $NCCL_ALGO ${NCCL_PROTO-none}"\n')
+        (self.bundle / "bin/variables").chmod(0o755)
+        return machine.run("variables", machine.command("variables", ranks=2), PATIENCE).text().splitlines()
+
+    def test_ranks_over_nccl_are_on_hosts_of_their_own(self):
+        self.environment(NCCL_ALGO="Tree", NCCL_PROTO="")
+        self.assertEqual(
+            self.variables_of_ranks(nccl.with_nccl(self.machine, "x")), [f"rank{r} Socket Tree none" for r in (0, 1)]
+        )
+        self.assertEqual(self.variables_of_ranks(self.machine), ["  Tree none"] * 2)
+
+    def test_the_transport_is_read_from_nccls_logs(self):
+        (self.machine.logs / "nccl_stage_1.7.nccl").write_text(
+            "h:7 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/0\n"
+        )
+        self.assertEqual(nccl.transport(self.machine, "stage 1"), ["NET/Socket/0"])
+
+    def test_a_rank_is_found_by_its_metrics(self):
+        metrics = self.folder / "run.jsonl"
+        process = subprocess.Popen(["bash", "-c", "read", metrics], stdin=subprocess.PIPE, env=os.environ | {"PMI_RANK": "1"})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        end = time.monotonic() + PATIENCE
+        while nccl.rank_of(metrics, 1) != process.pid:
+            self.assertLess(time.monotonic(), end)
+        self.assertIsNone(nccl.rank_of(metrics, 0))
 
     def test_attentions_are_compared(self):
         checks = self.part(correctness.attention)
@@ -265,6 +364,8 @@ class Findings(BundleTest):
                 found = findings.Found("sanitizer")
                 sanitizer.report(found, "memcheck", programs.Done(code, 9.0, log))
                 self.assertEqual(found.checks[0].state, expected)
+                reported = "Invalid" in text or "Error: " in text
+                self.assertEqual(found.values["memcheck"], text.splitlines() if reported else [])
 
     def test_counters_are_read_from_csv_behind_other_output(self):
         rows = counters.rows_of(

@@ -1,5 +1,7 @@
 """jobscripts/device/bundle.sh: what is packed, and that the decks of first_hour.sh's runs are valid."""
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +15,9 @@ from unittest import mock
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "jobscripts/device"))
 import correctness  # noqa: E402
+import features  # noqa: E402
 import launches  # noqa: E402
+import nccl  # noqa: E402
 import pack  # noqa: E402
 import programs  # noqa: E402
 import speed  # noqa: E402
@@ -29,7 +33,7 @@ class Pack(unittest.TestCase):
         self.folder = Path(folder.name)
         self.stage, self.archive = self.folder / "stage", self.folder / "a.tar.xz"
         self.stage.mkdir()
-        for name in ("closure", "has_own_runtime", "put"):
+        for name in ("closure", "has_own_runtime", "needs_newer_system", "put"):
             patch = mock.patch.object(pack, name, getattr(self, name))
             patch.start()
             self.addCleanup(patch.stop)
@@ -42,6 +46,9 @@ class Pack(unittest.TestCase):
 
     def has_own_runtime(self, program):
         return False
+
+    def needs_newer_system(self, program):
+        return []
 
     def put(self, source, target):
         target.parent.mkdir(exist_ok=True)
@@ -74,6 +81,11 @@ class Pack(unittest.TestCase):
         with own, self.assertRaisesRegex(SystemExit, "contains a CUDA runtime"):
             pack.pack(self.programs, self.stage, self.archive, 100000, True)
 
+    def test_what_needs_a_newer_system_is_refused(self):
+        newer = mock.patch.object(pack, "needs_newer_system", return_value=["GLIBC_2.41"])
+        with newer, self.assertRaisesRegex(SystemExit, "kzero needs GLIBC_2.41, which Ubuntu 24.04 lacks"):
+            pack.pack(self.programs, self.stage, self.archive, 100000, True)
+
 
 class Closure(unittest.TestCase):
     def closure(self, text):
@@ -95,6 +107,29 @@ class Closure(unittest.TestCase):
     def test_a_library_that_is_missing_here_is_an_error(self):
         with self.assertRaisesRegex(SystemExit, "program needs libx.so.1, which is not on this machine"):
             self.closure("\tlibx.so.1 => not found")
+
+
+class Symbols(unittest.TestCase):
+    def test_versions_beyond_those_of_the_other_machine_are_named(self):
+        text = "Name: GLIBC_2.2.5\nName: GLIBC_2.41\nName: GLIBC_2.39\nName: GLIBCXX_3.4.33\nName: GLIBCXX_3.4.34\nName: CXXABI_1.3.15"
+        self.assertEqual(pack.too_new(text), ["GLIBC_2.41", "GLIBCXX_3.4.34"])
+        self.assertEqual(pack.too_new("Name: GLIBC_ABI_DT_RELR\nName: GLIBC_PRIVATE"), [])
+
+    def test_the_needs_of_a_program_are_read_and_not_what_it_offers(self):
+        with mock.patch.dict(pack.NEWEST, {"GLIBC": (2, 0)}):
+            needs = pack.needs_newer_system(os.environ["KZERO"])
+            self.assertTrue(needs)
+            self.assertEqual({name.partition("_")[0] for name in needs}, {"GLIBC"})
+
+
+class References(unittest.TestCase):
+    """The results of a host that are in the repository."""
+
+    def test_they_are_of_the_text_that_is_packed_and_of_all_runs(self):
+        found = json.loads((ROOT / "jobscripts/device/references.json").read_text())
+        self.assertEqual(found["text_sha256"], hashlib.sha256(training.fixed_text()).hexdigest())
+        self.assertEqual({len(run["loss"]) for run in found["runs"].values()}, {training.STEPS})
+        self.assertEqual(list(found["features"]), [name for name, _ in features.CASES])
 
 
 class Decks(unittest.TestCase):
@@ -125,6 +160,15 @@ class Decks(unittest.TestCase):
                 overrides = training.overrides_of(self.folder, precision) | {"run.attention": attention}
                 self.check(correctness.GPT2, overrides)
         self.check("tiny.toml", training.overrides_of(self.folder, "fp32") | {"train.steps": 1})
+
+    def test_features(self):
+        for changes in [{}, *(changes for _, changes in features.CASES)]:
+            if "lora.rank" not in changes:  # needs weights, which a run before it saves
+                self.check(features.DECK, features.SMALL_LLAMA | {"data.files": self.folder / "text"} | changes)
+
+    def test_nccl(self):
+        for changes in [nccl.LONG, *(changes for _, _, changes in (*nccl.SAME_BITS, *nccl.CLOSE))]:
+            self.check(launches.TINY, launches.SMALL | {"data.files": self.folder / "text"} | nccl.NCCL | changes)
 
     def test_launches(self):
         for changes in (
