@@ -10,6 +10,7 @@
 #include "checkpoint/inspect.hpp"
 #include "comm/failure.hpp"
 #include "convert/architecture.hpp"
+#include "convert/origin.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
 #include "grid/process_grid.hpp"
@@ -32,6 +33,7 @@ run::RunRequest request_of(const DeckArguments& arguments, const deck::Config& c
   request.open_inputs = [&session](const deck::Config& resolved, const grid::Group& ranks) {
     return check_files(resolved, session, ranks);
   };
+  request.gather_origin = [config] { return convert::gather_origin(config); };
   return request;
 }
 

@@ -81,10 +81,10 @@ void export_checkpoint(const grid::Group& world, const ConvertArguments& argumen
       .dtype = arguments.dtype,
       .shard_bytes = arguments.shard_bytes.value_or(convert::usual_shard_bytes),
       .array = checkpoint::weights_in(found, arguments.is_average),
-      .origin = convert::find_origin(found.manifest.deck)};
+      .origin = convert::origin_of(found)};
   if (found.manifest.adapters && !arguments.merge) return export_adapter(found, arguments, options);
-  if (target.is_folder)
-    convert::add_tokenizer(options.origin, found.manifest.deck, arguments.tokenizer);
+  if (!arguments.tokenizer.empty())
+    convert::set_tokenizer(options.origin, arguments.tokenizer, found.manifest.model.vocab);
   const auto files = arguments.merge ? export_merged(found, target, options)
                                      : convert::export_weights(found, target, options);
   print_note(options.origin.note);
@@ -99,9 +99,11 @@ void import_weights(const grid::Group& world, const ConvertArguments& arguments)
   manifest.model = config.model;
   manifest.precision = name_of(config.train.precision);
   manifest.state_arrays = optim::make_optimizer(config.optimizer)->state();
+  const convert::Origin origin = convert::gather_origin(config, arguments.from);
   print_note(convert::import_weights(world, arguments.from,
                                      param::base_of(model::define(config)->table({})), arguments.to,
-                                     manifest));
+                                     manifest, origin));
+  print_note(origin.note);
   std::cout << "wrote " << printable(arguments.to) << '\n';
 }
 
@@ -142,8 +144,7 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
   command
       .add_option(
           "--tokenizer", arguments.tokenizer,
-          "tokenizer.json to copy into the folder; default: that of the initial weights, or "
-          "of the training data")
+          "tokenizer.json to copy into the folder; default: the one that the checkpoints keep")
       ->excludes(deck);
 }
 

@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For models without a deck: enough rows for full speed, few enough for any node.
+// Enough rows for full speed, few enough for any node.
 constexpr Index usual_batch = 4, most_usual_sequence = 2048;
 
 /// The parts of an evaluation, in the order of their construction.
@@ -41,7 +41,8 @@ class Evaluation {
                                     .is_partitioned = arguments.is_partitioned,
                                     .is_average = arguments.is_average,
                                     .sequence = arguments.sequence_ranks,
-                                    .chunks = arguments.sequence_chunks}))),
+                                    .chunks = arguments.sequence_chunks,
+                                    .is_as_trained = arguments.is_as_trained}))),
         grid_(source_.config.grid.data, source_.config.grid.tensor,
               source_.config.placement.node_of_rank, source_.config.grid.sequence),
         machinery_(source_.config, session.threads(), grid_) {}
@@ -84,8 +85,8 @@ class Evaluation {
   /// Uses the tokenizer, if there is one; texts of bytes need none.
   void find_byte_lengths() {
     grid::collectively(world_, [&] {
-      const auto file = convert::find_tokenizer(
-          arguments_.tokenizer, source_.is_checkpoint ? "" : source_.path, config().data);
+      const auto file =
+          convert::find_tokenizer(arguments_.tokenizer, source_.origin, config().data);
       if (file.empty()) {
         no_byte_lengths_ = "no tokenizer.json was found; --tokenizer FILE names one";
         return;
@@ -105,6 +106,9 @@ class Evaluation {
 
   std::optional<data::TokenEncoding> usual_format() const {
     if (!source_.is_checkpoint) return std::nullopt;
+    // A converted model keeps its tokenizer, whatever its deck says of data.
+    if (config().data.format == deck::DataFormat::bytes && infer::has_tokenizer(source_))
+      return std::nullopt;
     return data::TokenEncoding(config().data.format, token_bytes());
   }
 
@@ -127,7 +131,7 @@ class Evaluation {
     const Index most = config().model.sequence;
     if (file.tokens) {
       if (arguments_.sequence > 0) return arguments_.sequence;
-      return source_.is_checkpoint ? most : std::min(most, most_usual_sequence);
+      return arguments_.is_as_trained ? most : std::min(most, most_usual_sequence);
     }
     const Index there = arguments_.sequence > 0 ? arguments_.sequence : most;
     if (file.documents) {
@@ -152,7 +156,7 @@ class Evaluation {
 
   Index batch_size() const {
     if (arguments_.batch > 0) return arguments_.batch;
-    return source_.is_checkpoint || chunks() > 1 ? config().train.micro_batch : usual_batch;
+    return arguments_.is_as_trained || chunks() > 1 ? config().train.micro_batch : usual_batch;
   }
 
   /// Reloads the model for rows of another length: learned positions and buffers depend on it.
@@ -283,10 +287,10 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
                       "the model or its data");
   add_special_tokens(*command, arguments.special);
   add_count(*command, "--batch", arguments.batch,
-            "sequences at once on a rank; default: the checkpoint's micro-batch, else 4");
+            "sequences at once on a rank; default: 4, or 1 with several chunks");
   add_count(*command, "--sequence", arguments.sequence,
-            "tokens of a sequence; default: the model's (Hugging Face: at most 2048), or as many "
-            "as choices need");
+            "tokens of a sequence; default: the model's context, at most 2048, or as many as "
+            "documents and choices need");
   add_count(*command, "--tokens", arguments.tokens, "score only the first tokens of each text");
   add_count(*command, "--tensor", arguments.tensor,
             "ranks that share each layer's work; default: 1");
@@ -295,12 +299,15 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
             "1");
   add_count(*command, "--sequence-chunks", arguments.sequence_chunks,
             "chunks of a sequence, a multiple of --sequence-ranks; their number affects the last "
-            "bits; default: the checkpoint's train.sequence_chunks, but at least --sequence-ranks");
+            "bits; default: --sequence-ranks");
   add_precision(*command, arguments.precision);
   command->add_flag("--partition", arguments.is_partitioned,
                     "partition the parameters over the data ranks, as ZeRO stage 3 does");
   command->add_flag("--ema", arguments.is_average,
                     "use the checkpoint's moving average of the weights (optimizer.ema)");
+  command->add_flag("--as-trained", arguments.is_as_trained,
+                    "compute as the checkpoint's run did: with its precision, micro-batch, "
+                    "sequence, chunks and tiles; its validation loss comes out bit for bit");
   command->add_flag("--json", arguments.is_json, "print one JSON object");
   return command;
 }

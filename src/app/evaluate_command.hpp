@@ -27,7 +27,8 @@ struct EvaluateArguments {
   Index sequence_chunks = 0;  // 0: the checkpoint's, or sequence_ranks
   std::optional<Dtype> precision{};
   bool is_partitioned = false;
-  bool is_average = false;  // of the weights
+  bool is_average = false;     // of the weights
+  bool is_as_trained = false;  // as the run of the checkpoint computed
   bool is_json = false;
 };
 

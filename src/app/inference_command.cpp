@@ -18,7 +18,7 @@ void add_precision(CLI::App& command, std::optional<Dtype>& precision) {
             for (const Dtype one : {Dtype::fp32, Dtype::bf16, Dtype::fp16})
               if (name == name_of(one)) precision = one;
           },
-          "fp32, bf16 or fp16; default: the checkpoint's, fp32 for Hugging Face's")
+          "fp32 (default), bf16 or fp16")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
 }
 

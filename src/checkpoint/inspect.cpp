@@ -6,6 +6,7 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "checkpoint/folder/origin.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/format/manifest.hpp"
 #include "checkpoint/format/verify.hpp"
@@ -29,6 +30,19 @@ Manifest manifest_of(const fs::path& path) {
   Manifest manifest = read_manifest(path);
   require_named_after(path, manifest.step);
   return manifest;
+}
+
+/// The files that the model brought; empty if the checkpoint has none.
+std::string describe_origin(const fs::path& path) {
+  const fs::path folder = origin_folder(path);
+  if (folder.empty()) return "";
+  std::vector<std::string> names;
+  try {
+    for (const OriginFile& file : read_origin(folder).files) names.push_back(file.name);
+  } catch (const Error& error) {
+    return fmt::format("origin      damaged: {}\n", printable_lines(error.what()));
+  }
+  return fmt::format("origin      {} in {}\n", fmt::join(names, ", "), printable(folder.string()));
 }
 
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
@@ -70,6 +84,7 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
                         m.loss->sane_step == m.step - 1
                             ? "within its range"
                             : fmt::format("beyond its range since step {}", m.loss->sane_step + 1));
+  text += describe_origin(path);
   for (const ShardFile& shard_file : m.shard_files) {
     text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard_file.file),
                         shard_file.bytes, shard_file.shards.size());
@@ -97,7 +112,13 @@ std::string describe(const fs::path& path) {
 
 std::vector<std::string> verify(const fs::path& path) {
   std::vector<std::string> problems;
-  for (const fs::path& candidate : some_candidates(path)) {
+  const std::vector<fs::path> paths = some_candidates(path);
+  try {
+    if (const fs::path folder = origin_folder(paths.front()); !folder.empty()) read_origin(folder);
+  } catch (const Error& error) {
+    problems.emplace_back(error.what());
+  }
+  for (const fs::path& candidate : paths) {
     try {
       const Manifest manifest = manifest_of(candidate);
       Targets none;

@@ -79,11 +79,10 @@ const KnownType& type_of(const std::string& name, const Json& config) {
 }  // namespace
 
 ConfigText load_config(const std::filesystem::path& path) {
-  constexpr Index most_bytes = Index{1} << 20;
   std::error_code ignored;
   const auto file =
       std::filesystem::is_directory(path, ignored) ? model_file(path, config_name) : path;
-  return {file, load_file(file, most_bytes)};
+  return {file, load_file(file, most_config_bytes)};
 }
 
 std::vector<deck::ImpliedValue> architecture(const ConfigText& config) {
@@ -114,23 +113,44 @@ std::vector<deck::ImpliedValue> read_architecture(const std::string& path) {
   return architecture(load_config(path));
 }
 
-void require_same_function(const std::filesystem::path& path, const deck::Model& model) {
-  const ConfigText config = load_config(path);
+std::vector<std::string> differences(const ConfigText& config, const deck::Model& model) {
   const std::string name = printable(config.file.string());
-  std::vector<std::string> differences;
+  std::vector<std::string> found;
   for (const deck::ImpliedValue& implied : architecture(config)) {
     const deck::Key& key = *deck::find_key(implied.path);
     const deck::Value value = deck::model_value(key, model);
     if (deck::allows(implied, value)) continue;
-    differences.push_back(fmt::format("{}, {} is {}", implied.origin.substr(name.size() + 2),
-                                      key.path, as_toml(key, value)));
+    found.push_back(fmt::format("{}, {} is {}", implied.origin.substr(name.size() + 2), key.path,
+                                as_toml(key, value)));
     if (key.path == "model.family") break;  // the other keys have another meaning
   }
-  KZERO_REQUIRE(differences.empty(), ExitCode::files,
+  return found;
+}
+
+void require_same_function(const std::filesystem::path& path, const deck::Model& model) {
+  const ConfigText config = load_config(path);
+  const std::string name = printable(config.file.string());
+  const std::vector<std::string> found = differences(config, model);
+  KZERO_REQUIRE(found.empty(), ExitCode::files,
                 "{}: describes another model than the deck:\n  {}\n(change the deck, where "
                 "model.config = \"{}\" sets all of these; if this config.json belongs to other "
                 "weights, move these into a folder of their own)",
-                name, fmt::join(differences, "\n  "), name);
+                name, fmt::join(found, "\n  "), name);
+}
+
+Index context_of(const ConfigText& config, const deck::Model& model) {
+  if (model.family != deck::ModelFamily::llama) return model.sequence;
+  for (const deck::ImpliedValue& implied : architecture(config)) {
+    if (implied.path == "model.sequence")
+      return std::max(model.sequence, std::get<Index>(implied.value));
+  }
+  return model.sequence;
+}
+
+NamedClass named_class(const ConfigText& config) {
+  const std::string name = printable(config.file.string());
+  const KnownType& known = type_of(name, json_object(config.file, config.text));
+  return {known.type, known.with_head};
 }
 
 }  // namespace kzero::convert

@@ -31,8 +31,24 @@ std::vector<deck::ImpliedValue> architecture(const ConfigText& config);
 /// deck::Architecture. Not collective.
 std::vector<deck::ImpliedValue> read_architecture(const std::string& path);
 
+/// How the function that config.json describes differs from the one that kzero computes from the
+/// weights with `model`: one text for each key, "n_head is 4, model.heads is 3". Throws
+/// Error(files) for a function that kzero does not compute.
+std::vector<std::string> differences(const ConfigText& config, const deck::Model& model);
+
 /// Throws Error(files) unless config.json describes the function that kzero computes from the
 /// weights with `model`. The error lists all differences, with the deck's keys.
 void require_same_function(const std::filesystem::path& config, const deck::Model& model);
+
+/// The tokens that the model of a config.json can read at once, after a training with
+/// model.sequence. Rotary positions exist for any length, so the larger of the two counts. Learned
+/// positions end at model.sequence.
+Index context_of(const ConfigText& config, const deck::Model& model);
+
+/// model_type of a config.json, and its class with an output projection.
+struct NamedClass {
+  std::string type, name;
+};
+NamedClass named_class(const ConfigText& config);
 
 }  // namespace kzero::convert

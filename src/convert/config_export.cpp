@@ -1,24 +1,67 @@
 #include "convert/config_export.hpp"
 
+#include <nlohmann/json.hpp>
+#include <optional>
+
 #include "base/error.hpp"
+#include "convert/architecture.hpp"
 #include "convert/gpt2_config.hpp"
 #include "convert/json_file.hpp"
 #include "convert/llama_config.hpp"
+#include "convert/rope_config.hpp"
+#include "convert/weight_files.hpp"
 
 namespace kzero::convert {
 
 namespace {
 
+using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* mark = "_written_by";
 
 void add_token_ids(const deck::Model& model, const Origin& origin, OrderedJson& json) {
-  const OrderedJson usual =
-      model.family == deck::ModelFamily::gpt2 ? gpt2_end_of_text(model) : nullptr;
-  json["bos_token_id"] = origin.token_ids.value("bos_token_id", usual);
-  json["eos_token_id"] = origin.token_ids.value("eos_token_id", usual);
-  json["pad_token_id"] = origin.token_ids.value("pad_token_id", OrderedJson(nullptr));
+  const Json usual = model.family == deck::ModelFamily::gpt2 ? gpt2_end_of_text(model) : nullptr;
+  const Json ids = token_ids(origin);
+  json["bos_token_id"] = ids.value("bos_token_id", usual);
+  json["eos_token_id"] = ids.value("eos_token_id", usual);
+  json["pad_token_id"] = ids.value("pad_token_id", Json(nullptr));
+}
+
+OrderedJson marked(const std::string& name, const std::string& text) {
+  OrderedJson json{{mark, "kzero"}};
+  json.update(OrderedJson(json_object(name, text)));
+  return json;
+}
+
+bool describes(const OrderedJson& config, const deck::Model& model) {
+  try {
+    return differences({config_name, config.dump()}, model).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The origin's config.json with the few values that a training may change. Nothing if it describes
+/// another model.
+std::optional<OrderedJson> renewed(const std::string& text, const deck::Model& model) {
+  const ConfigText came{config_name, text};
+  OrderedJson config = marked(config_name, text);
+  try {
+    const NamedClass type = named_class(came);
+    const bool is_rotary = model.family == deck::ModelFamily::llama;
+    const Index context = context_of(came, model);
+    config["architectures"] = {type.name};
+    config["model_type"] = type.type;
+    config["vocab_size"] = model.vocab;
+    if (is_rotary) config["max_position_embeddings"] = context;
+    if (describes(config, model)) return config;
+    // Scaled rotary positions may have been relative to the former max_position_embeddings.
+    if (is_rotary) write_rope(model, config);
+    if (describes(config, model)) return config;
+  } catch (const Error&) {
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -36,24 +79,39 @@ std::string_view long_name(Dtype dtype) {
 
 std::string config_text(const deck::Model& model, Dtype dtype, const Origin& origin,
                         const std::string& checkpoint) {
-  OrderedJson config{{mark, "kzero"}};
-  config.update(model.family == deck::ModelFamily::llama ? llama_config(model, checkpoint)
-                                                         : gpt2_config(model));
-  add_token_ids(model, origin, config);
-  config["torch_dtype"] = config["dtype"] = long_name(dtype);  // names in transformers 4 and 5
-  return config.dump(2) + "\n";
+  const std::string* came = origin.find(config_name);
+  std::optional<OrderedJson> config;
+  if (came != nullptr) config = renewed(*came, model);
+  if (!config) {
+    config = OrderedJson{{mark, "kzero"}};
+    config->update(model.family == deck::ModelFamily::llama ? llama_config(model, checkpoint)
+                                                            : gpt2_config(model));
+    add_token_ids(model, origin, *config);
+  }
+  for (const char* key : {"dtype", "torch_dtype"})  // of transformers 5 and 4
+    (*config)[key] = long_name(dtype);
+  return config->dump(2) + "\n";
+}
+
+Index context_of(const Origin& origin, const deck::Model& model) {
+  const std::string* came = origin.find(config_name);
+  if (came == nullptr || model.family != deck::ModelFamily::llama) return model.sequence;
+  const std::optional<OrderedJson> config = renewed(*came, model);
+  return config ? config->at("max_position_embeddings").get<Index>() : model.sequence;
 }
 
 std::string generation_text(const deck::Model& model, const Origin& origin) {
+  if (const std::string* came = origin.find(generation_name))
+    return marked(generation_name, *came).dump(2) + '\n';
+  if (origin.find(config_name) != nullptr) return "";
   OrderedJson config{{mark, "kzero"}, {"_from_model_config", true}};
   add_token_ids(model, origin, config);
   return config.dump(2) + "\n";
 }
 
 bool is_json_of_kzero(const std::filesystem::path& path) {
-  constexpr Index most_bytes = Index{1} << 20;
   try {
-    return read_json_object(path, most_bytes).contains(mark);
+    return read_json_object(path, most_config_bytes).contains(mark);
   } catch (const Error&) {
     return false;
   }

@@ -108,7 +108,9 @@ std::vector<std::string> export_weights(const checkpoint::Found& found, const Ex
   if (files.shards.size() > 1) files.index = index_text(files.shards, options.dtype);
   if (target.is_folder) {
     files.generation = generation_text(manifest.model, options.origin);
-    files.tokenizer = options.origin.tokenizer;
+    std::ranges::copy_if(
+        options.origin.files, std::back_inserter(files.tokenizer),
+        [](const checkpoint::OriginFile& file) { return !checkpoint::is_of_model(file.name); });
   }
   require_free(target, files);
   make_folder(folder_of(target.weights));

@@ -44,7 +44,7 @@ struct ExportSource {
 ExportSource checkpoint_weights(const checkpoint::Found& found, const std::string& array);
 
 /// Writes the source's values under the model of the checkpoint, rounded to nearest, and
-/// config.json. A few MiB of memory suffice for a model of any size. A folder also gets
+/// config.json. A few MiB of memory suffice for weights of any size. A folder also gets
 /// generation_config.json and the origin's tokenizer; weights above `shard_bytes` become several
 /// files with an index. Names of tensors have no prefix, with one exception: in a GPT-2 whose
 /// output projection is not tied they start with "transformer.", because that tensor would not be

@@ -6,7 +6,6 @@
 #include "base/input_file.hpp"
 #include "base/printable.hpp"
 #include "convert/config_export.hpp"
-#include "convert/copied_file.hpp"
 #include "convert/weight_files.hpp"
 #include "storage/files.hpp"
 
@@ -16,7 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* generation_name = "generation_config.json";
 constexpr const char* way_out = "move it away, or choose another folder";
 
 std::string shown(const fs::path& path) { return printable(path.string()); }
@@ -51,6 +49,12 @@ bool is_up_to_date(const fs::path& config, const std::string& text) {
   return is_json_of_kzero(config) && load_file(config) == text;
 }
 
+/// Returns whether a regular file has these bytes.
+bool is_file_of(const fs::path& file, const std::string& bytes) {
+  const Loaded loaded = try_load(file, static_cast<Index>(bytes.size()));
+  return loaded.state == Loaded::State::good && loaded.bytes == bytes;
+}
+
 void require_ours(const fs::path& file, bool is_ours) {
   KZERO_REQUIRE(!is_there(file) || is_ours, ExitCode::files,
                 "{}: exists and was not written by kzero convert; {}", shown(file), way_out);
@@ -74,7 +78,7 @@ std::vector<std::string> ExportFiles::names() const {
   if (!index.empty()) all.emplace_back(index_name);
   all.emplace_back(config_name);
   if (!generation.empty()) all.emplace_back(generation_name);
-  for (const fs::path& file : tokenizer) all.push_back(file.filename().string());
+  for (const checkpoint::OriginFile& file : tokenizer) all.push_back(file.name);
   return all;
 }
 
@@ -92,10 +96,10 @@ void require_free(const ExportTarget& target, const ExportFiles& files) {
     require_ours(weights, is_written_by_kzero(weights));
   const fs::path generation = folder / generation_name;
   if (!files.generation.empty()) require_ours(generation, is_json_of_kzero(generation));
-  for (const fs::path& file : files.tokenizer) {
-    const fs::path to = folder / file.filename();
-    KZERO_REQUIRE(!is_there(to) || has_same_bytes(file, to), ExitCode::files,
-                  "{}: exists and is not {}; {}", shown(to), shown(file), way_out);
+  for (const checkpoint::OriginFile& file : files.tokenizer) {
+    const fs::path to = folder / file.name;
+    KZERO_REQUIRE(!is_there(to) || is_file_of(to, file.bytes), ExitCode::files,
+                  "{}: exists and is not the {} of the model; {}", shown(to), file.name, way_out);
   }
   if (is_up_to_date(target.config, files.config)) return;
   require_ours(target.config, is_json_of_kzero(target.config));
@@ -135,9 +139,16 @@ void put_in_place(const ExportTarget& target, const ExportFiles& files,
       remove_durably(file);
   }
   if (!files.index.empty()) storage::write_durably(folder / index_name, files.index);
-  if (!files.generation.empty()) storage::write_durably(folder / generation_name, files.generation);
-  for (const fs::path& file : files.tokenizer) {
-    if (!is_there(folder / file.filename())) copy_durably(file, folder / file.filename());
+  const fs::path generation = folder / generation_name;
+  if (!files.generation.empty()) {
+    storage::write_durably(generation, files.generation);
+  } else if (target.is_folder && is_json_of_kzero(generation)) {
+    remove_durably(generation);  // of an earlier export
+  }
+  for (const checkpoint::OriginFile& file : files.tokenizer) {
+    const fs::path to = folder / file.name;
+    make_folder(folder_of(to));
+    if (!is_there(to)) storage::write_durably(to, file.bytes);
   }
   if (!stays) storage::write_durably(target.config, files.config);
 }

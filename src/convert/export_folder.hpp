@@ -16,10 +16,10 @@ namespace kzero::convert {
 /// Everything that an export writes except the values of the weights.
 struct ExportFiles {
   std::vector<WeightShard> shards;
-  std::string index;                               // empty: a single file of weights
-  std::string config;                              // texts
-  std::string generation;                          // empty: not written
-  std::vector<std::filesystem::path> tokenizer{};  // files to copy
+  std::string index;       // empty: a single file of weights
+  std::string config;      // texts
+  std::string generation;  // empty: not written
+  std::vector<checkpoint::OriginFile> tokenizer{};
 
   /// The names for people, the weights first; if there are several files of weights, the first and
   /// last.

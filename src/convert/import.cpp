@@ -63,7 +63,7 @@ const param::ParamSpec& spec_of(const std::string& name, const param::Table& tab
 
 std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
                            const param::Table& table, const std::filesystem::path& folder,
-                           checkpoint::Manifest manifest) {
+                           checkpoint::Manifest manifest, const Origin& origin) {
   manifest.parameters = checkpoint::parameters_of(table);
   std::vector<std::vector<float>> memory;
   std::vector<float> zeros;
@@ -84,6 +84,9 @@ std::string import_weights(const grid::Group& group, const std::filesystem::path
   for (StateShard& shard : shards)
     add_zeros(shard, spec_of(shard.parameter, table), manifest.state_arrays, zeros);
   const auto lock = take_empty(group, folder);
+  grid::collectively(group, [&] {
+    if (group.is_root()) checkpoint::update_origin(folder, origin);
+  });
   checkpoint::write(group, folder, manifest, shards, 0);
   return note;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checkpoint/format/manifest.hpp"
+#include "convert/origin.hpp"
 #include "grid/group.hpp"
 #include "param/spec.hpp"
 
@@ -12,9 +13,9 @@ namespace kzero::convert {
 
 /// Makes the checkpoint `folder`/step_00000000 from the weights at `path`, with the other state
 /// arrays zero, and returns Weights::note(). `manifest` provides deck, model shape, precision and
-/// state arrays. Collective over `group`.
+/// state arrays. The folder also gets the model's origin. Collective over `group`.
 std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
                            const param::Table& table, const std::filesystem::path& folder,
-                           checkpoint::Manifest manifest);
+                           checkpoint::Manifest manifest, const Origin& origin = {});
 
 }  // namespace kzero::convert

@@ -1,30 +1,44 @@
-// The origin of a checkpoint's model: the Hugging Face folder that its deck names. That folder has
-// the token ids and the tokenizer, which a checkpoint does not contain.
+// The origin of a model: the files of the Hugging Face folder that its weights or its architecture
+// are from, and its tokenizer. A folder of checkpoints keeps them (checkpoint/folder/origin.hpp).
 #pragma once
 
-#include <filesystem>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
+
+#include "checkpoint/folder/origin.hpp"
+#include "checkpoint/folder/search.hpp"
+#include "deck/config.hpp"
 
 namespace kzero::convert {
 
-struct Origin {
-  nlohmann::json token_ids = nlohmann::json::object();  // bos_token_id and others, if it has them
-  std::vector<std::filesystem::path> tokenizer{};       // files in the folder of its config.json
-  std::string note{};                                   // what was not found, for people
-};
+using checkpoint::Origin;
 
-/// Replaces the origin's tokenizer: by the one that `given` names or, without one, by one in the
-/// folder of the data that the deck names (find_tokenizer). Token ids named in its configuration
-/// replace the origin's. Throws Error(files) if the given tokenizer does not exist, is not called
-/// tokenizer.json, cannot be read, or has more tokens than model.vocab. In these cases a tokenizer
-/// that was only found is left out, with a note. Not collective.
-void add_tokenizer(Origin& origin, const std::string& deck, const std::string& given);
+inline constexpr const char* generation_name = "generation_config.json";
 
-/// Looks in the folder of a resolved deck's model.initial, otherwise in that of model.config. If
-/// the deck has neither, the result is empty. Relative paths are resolved as for training. Folders
-/// that are missing or damaged are not an error; they become the note. Not collective.
-Origin find_origin(const std::string& deck);
+/// Reads what the model of a deck brings. config.json and generation_config.json are those of the
+/// first folder with a config.json: that of `weights`, if given, of model.initial, or of
+/// model.config. The tokenizer is that folder's, except in a training on files that have another
+/// tokenizer.json in their folder: that one has made the model's tokens. What prepare.py wrote
+/// there about the end of answers comes first. `weights` are converted without a training; their
+/// own tokenizer always counts. In a training on bytes the model has no tokenizer. A tokenizer that
+/// cannot be the model's is left out, with a note. Throws Error(files) for files that cannot be
+/// read or are too large, and for a generation_config.json that is not a JSON object. Not
+/// collective.
+Origin gather_origin(const deck::Config& config, const std::string& weights = "");
+
+/// The origin of a checkpoint: the files that it keeps. Checkpoints of earlier versions keep none;
+/// theirs is gathered from the folders that the deck names, and a note tells if that fails. Throws
+/// Error(files) if a file that is kept is damaged. Not collective.
+Origin origin_of(const checkpoint::Found& found);
+
+/// Replaces the tokenizer by the one that `given` names, and token ids by those that its
+/// configuration names. Throws Error(files) if it does not exist, is not called tokenizer.json,
+/// cannot be read, or has more tokens than `vocab`. Not collective.
+void set_tokenizer(Origin& origin, const std::string& given, Index vocab);
+
+/// bos_token_id, eos_token_id and pad_token_id: of config.json, of generation_config.json, or
+/// without a config.json those that the tokenizer's configuration names. Values that are not ids
+/// are left out.
+nlohmann::json token_ids(const Origin& origin);
 
 }  // namespace kzero::convert

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/printable.hpp"
 #include "convert/json_file.hpp"
 #include "convert/model_file.hpp"
@@ -16,12 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr Index most_tokenizer_bytes = Index{64}
-                                       << 20;  // per file; vocabularies of 250 000 tokens have 17
-
+constexpr const char* configuration_name = "tokenizer_config.json";
 constexpr const char* file_names[] = {
-    tokenizer_name, "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
-    "merges.txt",   "tokenizer.model",       "added_tokens.json",       "chat_template.jinja"};
+    tokenizer_name,        "special_tokens_map.json", "vocab.json",        "merges.txt",
+    configuration_name,    "tokenizer.model",         "added_tokens.json", "tekken.json",
+    "chat_template.jinja", "chat_template.json",      chat_parts_name};
 
 /// The folder of a path or pattern.
 fs::path parent_of(const fs::path& file) {
@@ -53,10 +53,12 @@ fs::path find_tokenizer(const std::string& given, const fs::path& folder, const 
   return {};
 }
 
-TokenizerFacts read_tokenizer_facts(const fs::path& tokenizer) {
-  const Json json = read_json_object(tokenizer, most_tokenizer_bytes);
+TokenizerFacts tokenizer_facts(const checkpoint::Origin& origin, const std::string& shown) {
   TokenizerFacts facts;
   std::map<std::string, Index> ids;
+  const std::string* tokenizer = origin.find(tokenizer_name);
+  if (tokenizer == nullptr) return facts;
+  const Json json = json_object(fs::path(shown) / tokenizer_name, *tokenizer);
   try {
     for (const auto& [text, id] : json.at("model").at("vocab").items())
       facts.tokens = std::max(facts.tokens, id.get<Index>() + 1);
@@ -66,11 +68,11 @@ TokenizerFacts read_tokenizer_facts(const fs::path& tokenizer) {
     }
   } catch (const Json::exception&) {
     fail(ExitCode::files, "{}: is not a Hugging Face tokenizer with model.vocab and added_tokens",
-         printable(tokenizer.string()));
+         printable((fs::path(shown) / tokenizer_name).string()));
   }
-  const fs::path configuration = model_file(parent_of(tokenizer), "tokenizer_config.json");
-  if (!is_there(configuration)) return facts;
-  const Json config = read_json_object(configuration, most_tokenizer_bytes);
+  const std::string* configuration = origin.find(configuration_name);
+  if (configuration == nullptr) return facts;
+  const Json config = json_object(fs::path(shown) / configuration_name, *configuration);
   for (const std::string name : {"bos_token", "eos_token", "pad_token"}) {
     const auto token = config.find(name);
     if (token == config.end()) continue;
@@ -81,10 +83,21 @@ TokenizerFacts read_tokenizer_facts(const fs::path& tokenizer) {
   return facts;
 }
 
-std::vector<fs::path> tokenizer_files(const fs::path& folder) {
-  std::vector<fs::path> found;
-  for (const char* name : file_names)
-    if (is_there(folder / name)) found.push_back(model_file(folder, name));
+std::vector<checkpoint::OriginFile> tokenizer_files(const fs::path& folder) {
+  std::vector<std::string> names(std::begin(file_names), std::end(file_names));
+  std::error_code error;
+  fs::directory_iterator templates(model_file(folder, checkpoint::templates_name), error), end;
+  for (; !error && templates != end; templates.increment(error)) {
+    const fs::path name = templates->path().filename();
+    if (name.extension() == ".jinja") names.push_back(checkpoint::templates_name / name);
+  }
+  std::vector<checkpoint::OriginFile> found;
+  for (const std::string& name : names) {
+    if (is_there(folder / name))
+      found.push_back(
+          {name, load_file(model_file(folder, name), checkpoint::most_origin_file_bytes)});
+  }
+  std::ranges::sort(found, {}, &checkpoint::OriginFile::name);
   return found;
 }
 

@@ -10,8 +10,6 @@
 
 namespace kzero::infer {
 
-inline constexpr const char* chat_parts_name = "chat_parts.json";
-
 struct Message {
   std::string role;
   std::string content;

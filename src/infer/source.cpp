@@ -6,12 +6,14 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "checkpoint/folder/origin.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/folder/search.hpp"
 #include "checkpoint/reader.hpp"
 #include "comm/placement.hpp"
 #include "comm/shared_device.hpp"
 #include "convert/architecture.hpp"
+#include "convert/config_export.hpp"
 #include "convert/finite.hpp"
 #include "convert/weight_files.hpp"
 #include "convert/weights.hpp"
@@ -56,9 +58,8 @@ std::string option_names(const SourceOptions& options) {
          "train.sequence_chunks)";
 }
 
-/// Keeps the model, the precision, the micro-batch, the chunks and tiles of its sequences and the
-/// data. Turns off everything that only training needs, and divides the model among the ranks of
-/// this launch.
+/// Keeps the model and the data and, if asked for, how the training computed. Turns off everything
+/// that only training needs, and divides the model among the ranks of this launch.
 deck::Config adapted(const deck::Config& from, const SourceOptions& options, Index ranks) {
   deck::Config config;
   config.model = from.model;
@@ -68,12 +69,13 @@ deck::Config adapted(const deck::Config& from, const SourceOptions& options, Ind
   config.grid.tensor = options.tensor;
   config.grid.sequence = options.sequence;
   config.zero.stage = options.is_partitioned ? 3 : 0;
-  config.train.precision = options.precision.value_or(from.train.precision);
+  const deck::Train train = options.is_as_trained ? from.train : deck::Train();
+  config.train.precision = options.precision.value_or(train.precision);
   config.train.sequence_chunks =
-      options.chunks > 0 ? options.chunks : std::max(from.train.sequence_chunks, options.sequence);
+      options.chunks > 0 ? options.chunks : std::max(train.sequence_chunks, options.sequence);
   // A tensor group divides the rows of a tile. Another one rounds differently anyway.
-  config.train.tile_rows = round_up(from.train.tile_rows, options.tensor);
-  config.train.micro_batch = config.train.sequence_chunks > 1 ? 1 : from.train.micro_batch;
+  config.train.tile_rows = round_up(train.tile_rows, options.tensor);
+  config.train.micro_batch = config.train.sequence_chunks > 1 ? 1 : train.micro_batch;
   config.train.global_batch = std::max<Index>(1, config.train.micro_batch) * ranks;
   config.data.format = deck::DataFormat::llmc;  // has no requirement on the vocabulary
   try {
@@ -92,6 +94,18 @@ std::span<float> take_front(std::span<float>& values, Index count) {
   return front;
 }
 
+/// Checks what the model brought, and returns its context. One rank reads for all.
+Index checked_context(const grid::Group& world, const fs::path& origin, const deck::Model& model) {
+  Index mine = 0;
+  grid::collectively(world, [&] {
+    if (!world.is_root()) return;
+    const checkpoint::Origin kept =
+        origin.empty() ? checkpoint::Origin() : checkpoint::read_origin(origin);
+    mine = convert::context_of(kept, model);
+  });
+  return world.max(mine);
+}
+
 Source open_checkpoint(const grid::Group& world, const std::string& path,
                        const SourceOptions& options) {
   Source source;
@@ -101,6 +115,8 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
       std::make_shared<const checkpoint::Found>(checkpoint::open(world, path, problems));
   for (const std::string& problem : problems) source.notes.push_back("passed over: " + problem);
   source.path = found->path.string();
+  source.origin = checkpoint::origin_folder(found->path);
+  const Index context = checked_context(world, source.origin, found->manifest.model);
   std::string array;
   grid::collectively(world, [&] {
     const checkpoint::Manifest& manifest = found->manifest;
@@ -110,6 +126,7 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
                   source.path, source.path);
     source.config = deck::read({source.path + "'s deck", manifest.deck}, {});
     source.config.model = manifest.model;
+    if (!options.is_as_trained) source.config.model.sequence = context;
     source.config = adapted(source.config, options, world.size());
     checkpoint::require_same_parameters(*found, model::define(source.config)->table({}));
     array = checkpoint::weights_in(*found, options.is_average);
@@ -153,11 +170,14 @@ Source open_hugging_face(const grid::Group& world, const std::string& path,
     KZERO_REQUIRE(!options.is_average, ExitCode::usage,
                   "{}: is a Hugging Face folder, which has no moving average of the weights",
                   printable(path));
+    KZERO_REQUIRE(!options.is_as_trained, ExitCode::usage,
+                  "--as-trained: {} is a Hugging Face folder, which does not know its training",
+                  printable(path));
   });
   Source source;
   source.path = path;
+  source.origin = path;
   source.config = config_of(world, path);
-  source.config.train.micro_batch = 1;
   std::shared_ptr<const convert::Weights> weights;
   grid::collectively(world, [&] {
     source.config = adapted(source.config, options, world.size());

@@ -1,6 +1,7 @@
 // The source of a model that is only run forward: a kzero checkpoint, or a Hugging Face folder.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -22,19 +23,25 @@ using Values =
 
 struct SourceOptions {
   Index tensor = 1;                  // grid.tensor
-  std::optional<Dtype> precision{};  // none: the checkpoint's; fp32 for Hugging Face weights
+  std::optional<Dtype> precision{};  // none: fp32, or the deck's with is_as_trained
   bool is_partitioned = false;       // a data rank keeps only its shard of the parameters
   bool is_average = false;           // a checkpoint's moving average of the weights
   Index sequence = 1;                // grid.sequence
-  Index chunks = 0;  // train.sequence_chunks; 0: the checkpoint's, but at least `sequence`
+  Index chunks = 0;                  // train.sequence_chunks; 0: `sequence`
+  /// Compute as the run did that wrote the checkpoint: with its precision, micro-batch, sequence,
+  /// chunks and tiles. Otherwise a model gives the same numbers in any form.
+  bool is_as_trained = false;
 };
 
 struct Source {
   std::string path;  // of the checkpoint's or Hugging Face's folder
   bool is_checkpoint = false;
+  /// The folder with what the model brought, its tokenizer among it: the Hugging Face folder, or
+  /// the origin of the checkpoint. Empty if there is none.
+  std::filesystem::path origin{};
   /// The model and, for a checkpoint, the deck that it was trained with, resolved for this launch.
-  /// model.sequence is the length that it was trained for. Gradients, checkpoints and offload are
-  /// off. train.micro_batch is 1 if sequences have several chunks.
+  /// model.sequence is the model's context, or with is_as_trained the run's. Gradients, checkpoints
+  /// and offload are off. train.micro_batch is 1 if sequences have several chunks.
   deck::Config config;
   Values values;
   std::vector<std::string> notes{};  // for people: what was skipped or not compared

@@ -124,8 +124,7 @@ std::unique_ptr<TokenText> open_tokenizer(const fs::path& file, SpecialTokens sp
 }
 
 fs::path tokenizer_file(const Source& source, const std::string& given) {
-  fs::path found =
-      convert::find_tokenizer(given, source.is_checkpoint ? "" : source.path, source.config.data);
+  fs::path found = convert::find_tokenizer(given, source.origin, source.config.data);
   KZERO_REQUIRE(
       !found.empty(), ExitCode::files,
       "{}: no tokenizer.json was found in the folders of the model and its data; name one "
@@ -137,13 +136,17 @@ fs::path tokenizer_file(const Source& source, const std::string& given) {
 }  // namespace
 
 fs::path chat_parts_file(const Source& source, const std::string& given) {
-  return tokenizer_file(source, given).parent_path() / chat_parts_name;
+  return tokenizer_file(source, given).parent_path() / convert::chat_parts_name;
+}
+
+bool has_tokenizer(const Source& source) {
+  return !source.origin.empty() && convert::is_there(source.origin / convert::tokenizer_name);
 }
 
 std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given,
                                            SpecialTokens special) {
   const bool is_bytes =
-      given == bytes_name || (given.empty() && source.is_checkpoint &&
+      given == bytes_name || (given.empty() && source.is_checkpoint && !has_tokenizer(source) &&
                               source.config.data.format == deck::DataFormat::bytes);
   std::unique_ptr<TokenText> text;
   if (is_bytes) {

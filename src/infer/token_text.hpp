@@ -39,12 +39,15 @@ std::filesystem::path chat_parts_file(const Source& source, const std::string& g
 /// <|begin_of_text|>.
 enum class SpecialTokens { added, left_out };
 
+/// Returns whether the source has a tokenizer of its own, in the folder Source::origin.
+bool has_tokenizer(const Source& source);
+
 /// Opens the tokens of `given`: a tokenizer.json, its folder, or "bytes". If `given` is empty, uses
-/// a checkpoint's data.format = "bytes", or the tokenizer.json in a Hugging Face folder or in the
-/// folder of the checkpoint's data. End tokens are eos_token_id of generation_config.json or
-/// config.json, or eos_token of tokenizer_config.json, in the tokenizer's folder. Throws
-/// Error(files) if there is no tokenizer or it has more tokens than the model's vocabulary. Not
-/// collective.
+/// the source's own tokenizer, otherwise a checkpoint's data.format = "bytes", or the
+/// tokenizer.json in the folder of the checkpoint's data. End tokens are eos_token_id of
+/// generation_config.json or config.json, or eos_token of tokenizer_config.json, in the tokenizer's
+/// folder. Throws Error(files) if there is no tokenizer or it has more tokens than the model's
+/// vocabulary. Not collective.
 std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given,
                                            SpecialTokens special = SpecialTokens::added);
 

@@ -9,6 +9,7 @@
 
 #include "base/checksum.hpp"
 #include "base/printable.hpp"
+#include "checkpoint/folder/origin.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/format/state_blocks.hpp"
 #include "checkpoint/reader.hpp"
@@ -223,6 +224,17 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.reduced_state.assign(engine_.reduced_state().begin(), engine_.reduced_state().end());
   m.parameters = checkpoint::parameters_of(engine_.blueprint().trained);
   return m;
+}
+
+void Checkpoints::keep_origin() {
+  if (config_.checkpoint.folder.empty() || !request_.gather_origin) return;
+  require_held_folder();
+  grid::collectively(grid_.world(), [&] {
+    if (!grid_.world().is_root()) return;
+    checkpoint::Origin origin = request_.gather_origin();
+    if (!origin.note.empty()) console_.note("note        " + origin.note);
+    checkpoint::update_origin(config_.checkpoint.folder, std::move(origin));
+  });
 }
 
 std::string Checkpoints::way_back(Index steps_done) const {

@@ -58,6 +58,9 @@ class Checkpoints {
   const std::optional<Resumed>& resumed() const { return resumed_; }
   double load_seconds() const { return load_seconds_; }
 
+  /// Keeps what the model brings in the folder of checkpoints. Call it before the first save.
+  void keep_origin();
+
   /// Records the loss of a step. Steps are numbered from 0. Not collective.
   void add_loss(Index step, const engine::StepResult& result) {
     if (result.is_empty()) {

@@ -355,6 +355,7 @@ ExitCode Trainer::run_steps() {
   const Index first_step = begin();
   Replay replay(config_, grid_.world(), checkpoints_->resumed(), bits_, console_);
   announce(first_step);
+  checkpoints_->keep_origin();
   Index done = first_step;
   Ending ending;
   try {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "checkpoint/folder/origin.hpp"
 #include "data/dataset.hpp"
 #include "deck/config.hpp"
 #include "engine/initial_values.hpp"
@@ -29,6 +30,8 @@ struct RunRequest {
   /// over the group, which has all ranks of the launch. Called before memory is allocated, while
   /// stop signals are recorded and the watchdog is active.
   std::function<RunInputs(const deck::Config&, const grid::Group&)> open_inputs;
+  /// Reads what the model brings, for the folder of checkpoints. Called on the root alone.
+  std::function<checkpoint::Origin()> gather_origin;
 };
 
 /// Trains until the deck's last step, or until the ranks agree to stop after a step or between two

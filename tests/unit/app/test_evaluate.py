@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -92,7 +93,7 @@ class Texts(Trained):
                 self.assertEqual(self.results("saved", *files, *options, ranks=ranks), one)
 
     def test_it_is_the_validation_loss_of_the_training(self):
-        (scored,) = self.results("saved", "val", ranks=2)
+        (scored,) = self.results("saved", "val", "--as-trained", ranks=2)
         self.expect_validation_loss(scored)
         self.assertEqual(scored["perplexity"], math.exp(scored["loss"]))
         self.assertAlmostEqual(scored["bits_per_byte"], scored["loss"] / math.log(2), places=12)
@@ -148,8 +149,9 @@ class Texts(Trained):
     def test_an_exported_folder_has_the_same_scores(self):
         self.expect(self.run_kzero("convert", "saved", "hf"), 0)
         (checkpoint,) = self.results("saved", "val")
-        (exported,) = self.results("hf", "val", "--format", "bytes", "--batch", "2", ranks=2)
+        (exported,) = self.results("hf", "val", "--format", "bytes", ranks=2)
         self.assertEqual(exported, checkpoint)
+        self.expect(self.run_kzero("evaluate", "hf", "val", "--as-trained"), 2, "--as-trained: hf is a Hugging Face folder")
 
     def test_the_newest_good_checkpoint_is_taken(self):
         self.expect(
@@ -201,6 +203,7 @@ class Shared(Scored):
         (self.folder / "short").write_bytes((self.folder / "val").read_bytes()[: self.LENGTH + 6])
         (self.folder / "chat.docs").write_bytes(documents(5))
         files = ("val", "short", "choices.bin", "chat.docs")
+        files = (*files, "--as-trained")
         one, of_tensor = self.results("saved", *files), self.results("saved", *files, "--tensor", "2", ranks=2)
         self.expect_validation_loss(one[0])
         for ranks, shared, expected, options in (
@@ -233,8 +236,8 @@ class SharedSequences(Shared):
                 "train.sequence_chunks must be a multiple of grid.sequence = 2",
                 ("--sequence-ranks", "2", "--sequence-chunks", "1"),
             ),
-            ("--batch must be 1 with sequences of 4 chunks, found 2", ("--sequence-ranks", "2", "--batch", "2")),
-            ("val: sequences of 10 tokens cannot have 4 chunks of equal length", ("--sequence", "10")),
+            ("--batch must be 1 with sequences of 2 chunks, found 2", ("--sequence-ranks", "2", "--batch", "2")),
+            ("val: sequences of 10 tokens cannot have 4 chunks of equal length", ("--sequence", "10", "--as-trained")),
         ):
             with self.subTest(text):
                 self.expect(self.run_kzero("evaluate", "saved", "val", *options, ranks=2), 2, text)
@@ -384,6 +387,7 @@ class Tokenizers(Trained):
         self.assertEqual((scored["tokens"], scored["bytes"]), (4, 6))  # abc, ab, the end token, which is not text, b
         self.assertAlmostEqual(scored["bits_per_byte"], scored["loss"] / math.log(2) * 4 / 6, places=12)
         (self.folder / "data/tokenizer.json").rename(self.folder / "elsewhere.json")
+        shutil.rmtree(self.folder / "saved/origin")  # of a version that kept nothing
         self.assertIsNone(self.results("saved", "text.bin")[0]["bits_per_byte"])
         (named,) = self.results("saved", "text.bin", "--tokenizer", "elsewhere.json")
         self.assertEqual(named, scored)
@@ -423,6 +427,7 @@ class Tokenizers(Trained):
         refuse("none.txt", "none.txt: cannot be")
         refuse("data", "data: cannot be read")
         (self.folder / "data/tokenizer.json").unlink()
+        shutil.rmtree(self.folder / "saved/origin")
         self.expect(
             self.run_kzero("evaluate", "saved", "bad.txt"),
             4,
@@ -437,6 +442,9 @@ class Tokenizers(Trained):
             described = json.loads((self.folder / "hf" / name).read_text())
             self.assertEqual((described["eos_token_id"], described["bos_token_id"]), (258, 258), name)
         (self.folder / "data").rename(self.folder / "moved")
+        self.expect(self.run_kzero("convert", "saved", "late"), 0)
+        self.assertTrue((self.folder / "late/tokenizer.json").exists())
+        shutil.rmtree(self.folder / "saved/origin")
         self.expect(self.run_kzero("convert", "saved", "bare"), 0)
         self.assertFalse((self.folder / "bare/tokenizer.json").exists())
         self.expect(self.run_kzero("convert", "saved", "named", "--tokenizer", "moved"), 0)
@@ -445,6 +453,7 @@ class Tokenizers(Trained):
     def test_a_tokenizer_of_another_model_is_refused(self):
         (self.folder / "data/tokenizer.json").write_text(json.dumps(tokenizer("many")))
         self.expect(self.run_kzero("convert", "saved", "hf", "--tokenizer", "data"), 4, "has tokens up to 259")
+        shutil.rmtree(self.folder / "saved/origin")
         self.assertIn("has tokens up to 259", self.expect(self.run_kzero("convert", "saved", "hf"), 0).stdout)
         self.assertFalse((self.folder / "hf/tokenizer.json").exists())
         write_tokens(self.folder / "text.bin", [97, 256])

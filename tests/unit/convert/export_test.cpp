@@ -160,48 +160,23 @@ TEST_F(ExportTest, WeightsAreRoundedToTheType) {
   }
 }
 
-TEST_F(ExportTest, TheTokenizerAndItsIdsComeFromTheOrigin) {
-  const fs::path origin = folder / "origin", to = folder / "out";
-  fs::create_directory(origin);
-  store(origin / config_name,
-        R"({"bos_token_id": 7, "eos_token_id": [8, 9], "pad_token_id": "x", "vocab_size": 1})");
-  store(origin / "tokenizer.json", std::string(3'000'000, 'x'));
-  store(origin / "merges.txt", "a b");
-  store(origin / "notes.txt", "not a tokenizer's");
-  const auto deck_with = [&](const char* key) {
-    return fmt::format("[model]\n{} = \"{}\"\n", key, origin.string());
-  };
-  EXPECT_EQ(find_origin(deck_with("config")).tokenizer.size(), 2U);
-  const Origin found_origin = find_origin(deck_with("initial"));
-  EXPECT_EQ(found_origin.note, "");
-  write(to, {.origin = found_origin});
-  EXPECT_EQ(text_of(to / "tokenizer.json"), std::string(3'000'000, 'x'));
+TEST_F(ExportTest, ATokenizerIsWrittenOnceAndNotOverAnother) {
+  const fs::path to = folder / "out";
+  const std::string tokenizer =
+      R"({"model": {"vocab": {}}, "x": ")" + std::string(3'000'000, 'x') + "\"}";
+  Origin origin{.files = {{"additional_chat_templates/tool.jinja", "{{ t }}"},
+                          {"merges.txt", "a b"},
+                          {"tokenizer.json", tokenizer}}};
+  write(to, {.origin = origin});
+  EXPECT_EQ(text_of(to / "tokenizer.json"), tokenizer);
+  EXPECT_EQ(text_of(to / "additional_chat_templates" / "tool.jinja"), "{{ t }}");
+  write(to, {.origin = origin});
+  *origin.find("merges.txt") = "c d";
+  const std::string text = error_of(ExitCode::files, [&] { write(to, {.origin = origin}); });
+  EXPECT_TRUE(
+      contains(text, (to / "merges.txt").string() + ": exists and is not the merges.txt of"))
+      << text;
   EXPECT_EQ(text_of(to / "merges.txt"), "a b");
-  EXPECT_FALSE(fs::exists(to / "notes.txt"));
-  for (const char* name : {config_name, "generation_config.json"}) {
-    const auto json = nlohmann::json::parse(text_of(to / name));
-    EXPECT_EQ(json.at("bos_token_id"), 7) << name;
-    EXPECT_EQ(json.at("eos_token_id"), nlohmann::json::array({8, 9})) << name;
-    EXPECT_TRUE(json.at("pad_token_id").is_null()) << name;
-  }
-  write(to, {.origin = found_origin});
-  store(origin / "merges.txt", "c d");
-  const std::string text = error_of(ExitCode::files, [&] { write(to, {.origin = found_origin}); });
-  EXPECT_TRUE(contains(text, (to / "merges.txt").string() + ": exists and is not")) << text;
-  EXPECT_EQ(text_of(to / "merges.txt"), "a b");
-}
-
-TEST_F(ExportTest, AnOriginThatIsGoneIsANote) {
-  EXPECT_EQ(find_origin("[model]\n").note, "");
-  const std::string gone = find_origin("[model]\ninitial = \"/no/such\"\n").note;
-  EXPECT_TRUE(contains(gone,
-                       "no tokenizer and no token ids of the first weights: there is no "
-                       "config.json in /no"))
-      << gone;
-  store(folder / config_name, "{");
-  const auto damaged = find_origin(fmt::format("[model]\nconfig = \"{}\"", folder.string()));
-  EXPECT_TRUE(contains(damaged.note, "is not a JSON object")) << damaged.note;
-  EXPECT_TRUE(contains(find_origin("[modle]").note, "table 'modle' is not known"));
 }
 
 TEST_F(ExportTest, ASecondModelInAFolderNeedsTheSameConfig) {

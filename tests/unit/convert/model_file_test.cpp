@@ -3,6 +3,7 @@
 
 #include "convert/adapter.hpp"
 #include "convert/architecture.hpp"
+#include "convert/origin.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "convert/weight_files.hpp"
 #include "unit/convert/models.hpp"
@@ -103,8 +104,15 @@ TEST_F(ModelFileTest, EveryReaderOfAFolderUsesTheRule) {
   refuses("adapter_model.safetensors", [&] { AdapterWeights(model, {}, {}, {}); });
   store(model / "model.safetensors", "");
   refuses("config.json", [&] { find_weight_files(model); });
-  store(model / "tokenizer.json", R"({"model": {"vocab": {"a": 0}}})");
-  refuses("tokenizer_config.json", [&] { read_tokenizer_facts(model / "tokenizer.json"); });
+  refuses("tokenizer_config.json", [&] { tokenizer_files(model); });
+  store(model / "config.json", "{}");
+  refuses("generation_config.json", [&] { gather_origin({}, model.string()); });
+  fs::create_directory(folder / "elsewhere");
+  store(folder / "elsewhere" / "tool.jinja", "private");
+  link(folder / "elsewhere", model / checkpoint::templates_name);
+  EXPECT_NE(refusal([&] { tokenizer_files(model); }), "");
+  fs::remove(model / checkpoint::templates_name);
+  fs::remove(model / "config.json");
   store(model / "model.safetensors.index.json", R"({"weight_map": {"a": "part.safetensors"}})");
   refuses("part.safetensors", [&] { find_weight_files(model / "model.safetensors.index.json"); });
 }
