@@ -9,68 +9,31 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "convert/adapter_config.hpp"
 #include "convert/finite.hpp"
 #include "convert/json_file.hpp"
 #include "convert/model_file.hpp"
+#include "convert/weight_files.hpp"
 
 namespace kzero::convert {
 
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr Index config_limit = Index{1} << 20;
 constexpr std::string_view peft_prefix = "base_model.model.";
 
-bool is_off(const Json& value) {
-  return value.is_null() || value == false || value == 0 || value == "none" ||
-         (value.is_structured() && value.empty());
-}
-
-/// Settings of PEFT under which an adapter computes something that kzero does not.
-constexpr const char* must_be_off[] = {"use_dora",
-                                       "use_rslora",
-                                       "use_qalora",
-                                       "use_bdlora",
-                                       "lora_bias",
-                                       "bias",
-                                       "modules_to_save",
-                                       "rank_pattern",
-                                       "alpha_pattern",
-                                       "layers_to_transform",
-                                       "layer_replication",
-                                       "trainable_token_indices",
-                                       "alora_invocation_tokens",
-                                       "target_parameters"};
-
-std::vector<std::string> config_problems(const Json& config, const deck::Lora& lora) {
-  std::vector<std::string> problems;
-  const auto value = [&](const char* name) { return config.value(name, Json()); };
-  const auto require = [&](const char* name, const Json& wanted, const std::string& key) {
-    if (value(name) != wanted)
-      problems.push_back(
-          fmt::format("{} is {}, but {} is {}", name, value(name).dump(), key, wanted.dump()));
-  };
-  if (value("peft_type") != "LORA")
-    problems.push_back(fmt::format("peft_type is {}, not \"LORA\"", value("peft_type").dump()));
-  require("r", lora.rank, "lora.rank");
-  require("lora_alpha", lora.alpha, "lora.alpha");
-  std::set<std::string> targets;
-  for (const Json& target : value("target_modules")) {
-    if (!target.is_string()) continue;
-    const auto name = target.get<std::string>();
-    targets.insert(name.substr(name.rfind('.') + 1));
+/// The layers of the table with an adapter, under PEFT's names: "model.layers.0.self_attn.q_proj".
+std::vector<std::string> adapted_layers(deck::ModelFamily family, const param::Table& table) {
+  constexpr std::string_view ending = ".lora_A.weight";
+  std::vector<std::string> layers;
+  for (const param::UnitSpec& unit : table) {
+    for (const param::ParamSpec& p : unit.params) {
+      const std::string name = peft_name(family, p.name);
+      if (unit.trains && name.ends_with(ending))
+        layers.push_back(
+            name.substr(peft_prefix.size(), name.size() - peft_prefix.size() - ending.size()));
+    }
   }
-  const std::set<std::string> wanted(lora.targets.begin(), lora.targets.end());
-  if (value("target_modules") != "all-linear" && targets != wanted)
-    problems.push_back(fmt::format("target_modules are {}, but lora.targets are {}",
-                                   fmt::join(targets, ", "), fmt::join(wanted, ", ")));
-  for (const char* name : must_be_off) {
-    if (!is_off(value(name)))
-      problems.push_back(
-          fmt::format("{} is {}, which kzero does not compute", name, value(name).dump()));
-  }
-  return problems;
+  return layers;
 }
 
 std::vector<std::string> tensor_problems(const SafetensorsFile& file, deck::ModelFamily family,
@@ -111,9 +74,14 @@ std::string peft_name(deck::ModelFamily family, const std::string& parameter) {
 AdapterWeights::AdapterWeights(const std::filesystem::path& folder, const deck::Lora& lora,
                                deck::ModelFamily family, const param::Table& table)
     : family_(family), file_(model_file(folder, adapter_weights_name)) {
-  std::vector<std::string> problems = config_problems(
-      read_json_object(model_file(folder, adapter_config_name), config_limit), lora);
-  if (problems.empty()) problems = tensor_problems(file_, family, table);
+  const nlohmann::json config =
+      read_json_object(model_file(folder, adapter_config_name), most_config_bytes);
+  std::vector<std::string> problems = adapter_problems(config, lora, adapted_layers(family, table));
+  if (problems.empty()) {
+    problems = tensor_problems(file_, family, table);
+    const std::string reason = partial_layers(config);
+    if (!problems.empty() && !reason.empty()) problems.insert(problems.begin(), reason);
+  }
   constexpr std::size_t most = 10;
   const std::size_t hidden = problems.size() - std::min(problems.size(), most);
   problems.resize(problems.size() - hidden);

@@ -188,16 +188,114 @@ TEST_F(AdapterTest, AnAdapterForAnotherModelOrDeckIsOneError) {
       << text;
 }
 
-TEST_F(AdapterTest, WhatKzeroDoesNotComputeIsRefused) {
-  fs::create_directory(folder / "changed");
-  fs::copy(adapter, folder / "changed");
-  nlohmann::json config = json_of(adapter / adapter_config_name);
-  config["use_dora"] = true;
-  fs::remove(folder / "changed" / adapter_config_name);
-  store(folder / "changed" / adapter_config_name, config.dump());
-  const std::string text = error_of(
-      ExitCode::files, [&] { AdapterWeights(folder / "changed", lora, model.family, table); });
-  EXPECT_TRUE(contains(text, "use_dora is true, which kzero does not compute")) << text;
+/// The reference's adapter with other settings.
+class AdapterConfigTest : public AdapterTest {
+ protected:
+  AdapterConfigTest() {
+    fs::create_directory(changed);
+    fs::copy(adapter, changed);
+  }
+
+  void open(const nlohmann::json& changes) {
+    nlohmann::json config = json_of(adapter / adapter_config_name);
+    config.update(changes);
+    fs::remove(changed / adapter_config_name);
+    store(changed / adapter_config_name, config.dump());
+    AdapterWeights(changed, lora, model.family, table);
+  }
+  std::string refusal(const nlohmann::json& changes) {
+    return error_of(ExitCode::files, [&] { open(changes); });
+  }
+
+  const fs::path changed = folder / "changed";
+};
+
+TEST_F(AdapterConfigTest, WhatChangesTheFunctionIsRefusedByName) {
+  for (const char* changes : {R"({"use_dora": true})",
+                              R"({"use_qalora": true})",
+                              R"({"lora_bias": true})",
+                              R"({"bias": "all"})",
+                              R"({"bias": "lora_only"})",
+                              R"({"modules_to_save": ["lm_head"]})",
+                              R"({"layer_replication": [[0, 2], [1, 2]]})",
+                              R"({"trainable_token_indices": [1]})",
+                              R"({"alora_invocation_tokens": [1]})",
+                              R"({"target_parameters": ["experts.weight"]})",
+                              R"({"use_bdlora": {"nblocks": 2}})",
+                              R"({"arrow_config": {"top_k": 3}})",
+                              R"({"kasa_config": {"beta": 1}})",
+                              R"({"monteclora_config": {"num_samples": 8}})",
+                              R"({"velora_config": {"num_groups": 1}})",
+                              R"({"megatron_config": {"hidden_size": 64}})",
+                              R"({"enable_lora": [true, false, true]})",
+                              R"({"a_key_of_tomorrow": 1})",
+                              R"({"init_lora_weights": "pissa"})",
+                              R"({"init_lora_weights": "pissa_niter_16"})",
+                              R"({"init_lora_weights": "olora"})",
+                              R"({"init_lora_weights": "corda"})",
+                              R"({"init_lora_weights": "loftq"})",
+                              R"({"init_lora_weights": "lora_ga"})",
+                              R"({"peft_type": "LOHA"})",
+                              R"({"task_type": "SEQ_CLS"})",
+                              R"({"r": 0})",
+                              R"({"rank_pattern": {"q_proj": "4"}})",
+                              R"({"rank_pattern": {"^model.*q_proj": 8}})",
+                              R"({"target_modules": [4]})"}) {
+    const auto json = nlohmann::json::parse(changes);
+    const std::string text = refusal(json);
+    EXPECT_TRUE(contains(text, json.begin().key() + " is ")) << changes << '\n' << text;
+  }
+}
+
+TEST_F(AdapterConfigTest, AnotherRankOrScaleOfALayerIsNamed) {
+  EXPECT_TRUE(contains(refusal({{"rank_pattern", {{"q_proj", 8}}}}),
+                       "model.layers.1.self_attn.q_proj: r is 8, but lora.rank is 4"));
+  const std::string one = refusal({{"alpha_pattern", {{"layers.1.mlp.down_proj", 16}}}});
+  EXPECT_TRUE(contains(one, "model.layers.1.mlp.down_proj: lora_alpha is 16, but lora.alpha is 8"));
+  EXPECT_FALSE(contains(one, "layers.0"));
+  EXPECT_TRUE(contains(refusal({{"use_rslora", true}}),
+                       "lora_alpha is 8.0 with use_rslora, which means 16, but lora.alpha is 8"));
+  EXPECT_TRUE(contains(refusal({{"alpha_pattern", {{"q_proj", 8}, {"0.self_attn.q_proj", 4}}}}),
+                       "alpha_pattern has two values for model.layers.0.self_attn.q_proj"));
+}
+
+TEST_F(AdapterConfigTest, LayersWithoutAnAdapterAreExplained) {
+  EXPECT_TRUE(contains(
+      refusal({{"target_modules", {"model.layers.0.self_attn.q_proj", "v_proj", "down_proj"}}}),
+      "target_modules leave out model.layers.1.self_attn.q_proj"));
+  Tensors tensors(adapter / adapter_weights_name);
+  const std::size_t at = tensors.at("base_model.model.model.layers.1.mlp.down_proj.lora_A.weight");
+  tensors.shapes.erase(tensors.shapes.begin() + static_cast<std::ptrdiff_t>(at));
+  tensors.values.erase(tensors.values.begin() + static_cast<std::ptrdiff_t>(at));
+  fs::remove(changed / adapter_weights_name);
+  tensors.write(changed / adapter_weights_name);
+  const std::string text = refusal({{"layers_to_transform", 0}});
+  EXPECT_TRUE(contains(text, "layers_to_transform is 0; kzero has an adapter in every layer"))
+      << text;
+  EXPECT_TRUE(contains(text, "layers.1.mlp.down_proj.lora_A.weight is missing")) << text;
+}
+
+TEST_F(AdapterConfigTest, EverySpellingOfTheSameFunctionIsRead) {
+  for (const char* changes :
+       {R"({"target_modules": "all-linear"})", R"({"target_modules": ["all-linear"]})",
+        R"j({"target_modules": ".*(q_proj|v_proj|down_proj)"})j", R"({"target_modules": null})",
+        R"({"target_modules": ["self_attn.q_proj", "v_proj", "mlp.down_proj"]})",
+        R"({"target_modules": ["model.layers.0.self_attn.q_proj", "layers.1.self_attn.q_proj",
+            "v_proj", "down_proj"]})",
+        R"({"rank_pattern": null, "alpha_pattern": null})",
+        R"({"r": 8, "lora_alpha": 16, "rank_pattern": {"q_proj": 4, "v_proj": 4, "down_proj": 4},
+            "alpha_pattern": {"q_proj": 8, "self_attn.v_proj": 8.0, "down_proj": 8}})",
+        R"({"r": 8, "rank_pattern": {"q_proj": 4, "v_proj": 4, "down_proj": 4}})",
+        R"({"use_rslora": true, "lora_alpha": 4})", R"({"rank_pattern": {"k_proj": 99}})",
+        R"({"layers_to_transform": [0, 1], "layers_pattern": "layers"})",
+        R"({"init_lora_weights": "gaussian"})", R"({"init_lora_weights": "eva"})",
+        R"({"init_lora_weights": false, "lora_dropout": 0.1, "revision": "main"})",
+        R"({"megatron_config": null, "megatron_core": "megatron.core", "qalora_group_size": 16})",
+        R"({"loftq_config": {}, "eva_config": null, "use_bdlora": null, "bias": "none"})",
+        R"({"fan_in_fan_out": true, "task_type": null, "peft_version": "0.21.2"})",
+        R"({"auto_mapping": {"parent_library": "transformers"}, "a_key_of_tomorrow": null})"}) {
+    EXPECT_NO_THROW(open(nlohmann::json::parse(changes))) << changes;
+  }
 }
 
 }  // namespace
