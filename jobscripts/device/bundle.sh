@@ -4,7 +4,7 @@
 # (references.json). Needs no GPU. Installs what is missing here, as cmake/debian.sh does.
 #
 #   bash jobscripts/device/bundle.sh                builds and writes build/device/kzero_device.tar.xz
-#   bash jobscripts/device/bundle.sh --small        the same with half of the test programs
+#   bash jobscripts/device/bundle.sh --small        the same with four of the ten test programs
 #   bash jobscripts/device/bundle.sh --from BUILD   packs what a build for CUDA has, quickly, into build/device/rehearsal.tar.xz: to
 #                                                   rehearse the start of first_hour.sh on a machine without a GPU
 #   bash jobscripts/device/bundle.sh --host BUILD   packs a host's build into build/device/rehearsal_host.tar.xz: to rehearse all of
