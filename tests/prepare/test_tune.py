@@ -77,7 +77,9 @@ class Tune(Journey):
             self.assertEqual(len(losses), 24)
             self.assertLess(losses[-1], losses[0] - 1)
             validation = [record["loss"] for record in records if record["event"] == "validation"]
-            score = json.loads(self.launch("evaluate", "runs/tune/checkpoints", "questions/text_val.docs", "--json"))
+            score = json.loads(
+                self.launch("evaluate", "runs/tune/checkpoints", "questions/text_val.docs", "--as-trained", "--json")
+            )
             self.assertAlmostEqual(score["results"][0]["loss"], validation[-1], delta=1e-4)
 
             self.run_in(KZERO, "convert", "runs/tune/checkpoints", "tuned")
