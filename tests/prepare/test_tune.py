@@ -84,9 +84,22 @@ class Tune(Journey):
 
             self.run_in(KZERO, "convert", "runs/tune/checkpoints", "tuned")
             self.assertTrue((self.folder / "tuned/tokenizer.json").exists())
+            ids = {
+                token["content"]: token["id"]
+                for token in json.loads((self.folder / "tuned/tokenizer.json").read_text())["added_tokens"]
+            }
+            for file in ("config.json", "generation_config.json"):
+                ends = json.loads((self.folder / "tuned" / file).read_text())["eos_token_id"]
+                self.assertEqual(
+                    (ends[0], len(ends)), (ids["<|im_end|>"], 2), f"{file}: an answer ends, and a text of the base model"
+                )
             shutil.rmtree(self.folder / BASE)  # the tuned model does not need the one that it began from
             prompt = "<|im_start|>user\nWhat is kzero?<|im_end|>\n<|im_start|>assistant\n"
-            self.run_in(KZERO, "generate", "tuned", "--prompt", prompt, "--max-tokens", 8, "--seed", 3)
+            options = ("--max-tokens", 8, "--seed", 3, "--json")
+            plain = self.run_in(KZERO, "generate", "tuned", "--prompt", prompt, *options)
+            for model in ("tuned", "runs/tune/checkpoints"):
+                asked = self.run_in(KZERO, "generate", model, "--chat", "--prompt", "What is kzero?", *options)
+                self.assertEqual(asked.splitlines()[0], plain.splitlines()[0])
 
 
 if __name__ == "__main__":
