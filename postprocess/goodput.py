@@ -1,7 +1,7 @@
 """Where the time of a run went, over all its launches, from the first start to the last record.
 
 Steps that a later launch ran again count as recomputed. A launch that was killed ends with its last record; the time from then to
-the next launch is lost.
+the next launch is lost. The time after a launch that had nothing left to do is a pause: it is no part of the run.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ PARTS = {
     "other": "between steps, and the end of a launch",
     "lost": "between the last record of a launch and the next launch",
 }
+FINISHED = ("completed", "nothing_to_do")  # reasons of an end after which nothing was left to do
 EVENTS = {
     "validation": ("evaluation", "seconds"),
     "evaluation": ("evaluation", "seconds"),
@@ -25,6 +26,7 @@ EVENTS = {
 
 @dataclass
 class Interruption:
+    launch: int  # the number of the launch, from 1
     reason: str  # as in the end record; "killed" without one
     steps: int  # done until then
     resumed: int  # the step at which the next launch began
@@ -41,6 +43,7 @@ class Goodput:
     seconds: dict = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     interruptions: list = field(default_factory=list)
     launches: int = 0
+    paused: float = 0  # seconds after launches that had nothing left to do, in no part
 
     @property
     def total(self):
@@ -81,14 +84,21 @@ def of_launch(launch, undone_from):
     return found
 
 
-def interruption(launch, following, undone_from):
+def reason_of(launch):
     end = launch[-1] if launch[-1].get("event") == "end" else {}
+    return end.get("reason", "killed")
+
+
+def away(launch, following):
+    """Seconds from the last record of a launch to the next launch."""
+    return max(0.0, began(following) - launch[-1]["time"])
+
+
+def interruption(number, launch, following, undone_from):
     steps = steps_of(launch)
     done = steps[-1]["step"] + 1 if steps else first_step(launch)
     again = sum(record.get("seconds") or 0 for record in steps if record["step"] >= undone_from)
-    return Interruption(
-        end.get("reason", "killed"), done, first_step(following), again, max(0.0, began(following) - launch[-1]["time"])
-    )
+    return Interruption(number, reason_of(launch), done, first_step(following), again, away(launch, following))
 
 
 def of(run):
@@ -101,8 +111,12 @@ def of(run):
     for number in range(len(launches) - 1, -1, -1):
         for part, seconds in of_launch(launches[number], undone_from).items():
             result.seconds[part] += seconds
-        if number + 1 < len(launches):
-            found = interruption(launches[number], launches[number + 1], undone_from)
+        if number + 1 == len(launches):
+            pass
+        elif reason_of(launches[number]) in FINISHED:
+            result.paused += away(launches[number], launches[number + 1])
+        else:
+            found = interruption(number + 1, launches[number], launches[number + 1], undone_from)
             result.seconds["lost"] += found.away
             result.interruptions.insert(0, found)
         undone_from = min(undone_from, first_step(launches[number]))

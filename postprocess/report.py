@@ -54,8 +54,8 @@ def pictures(runs, axis):
         yield ("throughput", "Throughput", "Every step (pale) and the median over a thirtieth of the run. MFU: the share of the "
                "peak that the model's own operations reach.", plot_throughput.draw(stepping, axis))  # fmt: skip
     if with_goodput(runs):
-        yield ("goodput", "Goodput", "Where the time went from the first start to the last record of a run, over all its launches.",
-               plot_goodput.draw(with_goodput(runs)))  # fmt: skip
+        yield ("goodput", "Goodput", "Where the time went from the first start to the last record of a run, over all its launches. "
+               "Pauses after a completed launch do not count.", plot_goodput.draw(with_goodput(runs)))  # fmt: skip
     if with_nodes(runs):
         yield ("nodes", "Nodes", "Time in a step that each node (on a single node, each rank) computed and waited for messages of others, over the "
                "steps. A slow node computes for longer than the others, and waits less.", plot_nodes.draw(with_nodes(runs)))  # fmt: skip

@@ -30,7 +30,9 @@ def of_nodes(run):
 def of_goodput(found):
     """The parts of the wall time of each of (run, its goodput)."""
     rows = [(f"{part}: {text}", [part_text(times, part) for _, times in found]) for part, text in goodput.PARTS.items()]
-    rows.append(("wall time, from the first start to the last record", [summary.duration(times.total) for _, times in found]))
+    rows.append(("wall time, the sum", [summary.duration(times.total) for _, times in found]))
+    if any(times.paused for _, times in found):
+        rows.append(("pauses after a completed launch, not in the sum", [summary.duration(times.paused) for _, times in found]))
     rows.append(("launches", [str(times.launches) for _, times in found]))
     return [run.name for run, _ in found], rows
 
@@ -49,8 +51,8 @@ def of_interruptions(times):
             str(sum(one.lost for one in early)),
             *(summary.duration(sum(v)) for v in zip(*((one.seconds, one.away) for one in early))),
         ]
-        rows.append((f"launches 1 to {left_out}", ["", "", "", *sums]))
-    for number, one in enumerate(times.interruptions[left_out:], left_out + 1):
+        rows.append((f"launches {early[0].launch} to {early[-1].launch}", ["", "", "", *sums]))
+    for one in times.interruptions[left_out:]:
         cells = [
             one.reason,
             str(one.steps),
@@ -59,7 +61,7 @@ def of_interruptions(times):
             summary.duration(one.seconds),
             summary.duration(one.away),
         ]
-        rows.append((f"launch {number}", cells))
+        rows.append((f"launch {one.launch}", cells))
     return heads, rows
 
 

@@ -32,6 +32,10 @@ class Texts(HTMLParser):
         self.texts.append(data)
 
 
+class NamedRun:
+    name = "run"
+
+
 class Folder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -75,6 +79,21 @@ class Goodput(Folder):
         self.assertEqual((first.reason, first.steps, first.resumed, first.lost, first.seconds), ("killed", 5, 2, 3, 6))
         self.assertEqual(first.away, 1100 - one.records[-1]["time"])
         self.assertEqual((second.reason, second.steps, second.resumed, second.lost, second.seconds), ("wall_limit", 6, 6, 0, 0))
+
+    def test_the_pause_after_a_completed_launch_is_not_lost(self):
+        one = Launch(1000).steps(4).end()
+        two = Launch(5000, first_step=4).steps(2)  # more steps were asked for; killed
+        three = Launch(5100, first_step=4).steps(3).end()
+        again = Launch(9000, first_step=7).end("nothing_to_do")
+        four = Launch(9900, first_step=7).steps(1).end()
+        found = self.goodput(one, two, three, again, four)
+        pauses = [(one, 5000), (three, 9000), (again, 9900)]
+        self.assertEqual(found.paused, sum(began - launch.records[-1]["time"] for launch, began in pauses))
+        self.assertEqual(found.seconds["lost"], 5100 - two.records[-1]["time"])
+        self.assertEqual([(i.launch, i.reason) for i in found.interruptions], [(2, "killed")])
+        self.assertEqual(found.total + found.paused, four.records[-1]["time"] - 1000)
+        _, rows = tables.of_goodput([(NamedRun(), found)])
+        self.assertIn("pauses after a completed launch, not in the sum", [name for name, _ in rows])
 
     def test_steps_that_two_later_launches_undid(self):
         one = Launch(1000).steps(6)
