@@ -2,6 +2,7 @@
 
 import base64
 import html
+import struct
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1d1d1f; --soft: #6b6b70; --line: #d8d8dc; --back: #ffffff; }
@@ -10,10 +11,15 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var
 h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 0.4rem; }
 p { color: var(--soft); margin: 0.2rem 0 0.6rem; max-width: 60rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th, td { text-align: right; min-width: 4rem; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 thead th { vertical-align: bottom; } th:first-child { text-align: left; font-weight: 500; color: var(--soft); white-space: nowrap; }
 img { max-width: 100%; height: auto; background: #ffffff; border: 1px solid var(--line); border-radius: 6px; padding: 8px; box-sizing: border-box; }
 pre { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; padding: 0.6rem; font-size: 13px; }
+.wide th:first-child { position: sticky; left: 0; background: var(--back); }
+@media (max-width: 40rem) {
+  body { margin: 1rem auto; padding: 0 0.6rem; } th, td { padding-right: 0.6rem; }
+  th:first-child { white-space: normal; min-width: 7.5rem; max-width: 11rem; padding-right: 0.6rem; }
+}
 .swatch { display: inline-block; width: 0.8em; height: 0.8em; border-radius: 2px; margin-right: 0.4em; }
 """
 
@@ -30,8 +36,10 @@ def table(heads, rows, colors=()):
 
 
 def picture(png, description):
-    data = base64.b64encode(png).decode("ascii")
-    return f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">\n'
+    """A picture of 150 dots per inch. On a narrow screen it scrolls sideways: at half of its dots its text can still be read."""
+    data, (columns,) = base64.b64encode(png).decode("ascii"), struct.unpack_from(">I", png, 16)
+    image = f'<img alt="{html.escape(description)}" style="min-width:{columns // 2}px" src="data:image/png;base64,{data}">'
+    return f'<div class="wide">{image}</div>\n'
 
 
 def caption(text):

@@ -61,7 +61,7 @@ class Damage(unittest.TestCase):
                 drawn = []
                 for name, title, text, picture in report.pictures(runs, "tokens") if draws else []:
                     report.png_of(picture)
-                    drawn.append((name, title, text, b""))
+                    drawn.append((name, title, text, bytes(24)))
                 "".join(report.sections(runs, drawn))
             except SystemExit as end:
                 self.assertRegex(str(end), r"^[^\n]+: [^\n]+$")

@@ -59,11 +59,12 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.sources, self.texts = [], [], []
+        self.tags, self.sources, self.texts, self.starts = [], [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
+        self.starts.append((tag, attributes))
         self.sources += [value for name, value in attributes if name in ("src", "href")]
 
     def handle_data(self, data):
@@ -88,6 +89,15 @@ class Report(scripts.Scripts):
         )
         for picture in pngs:
             self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_a_narrow_screen_scrolls_wide_pictures_at_a_size_that_can_be_read(self):
+        page = self.page(write_run(self.folder / "run.jsonl"))
+        images = [dict(attributes) for tag, attributes in page.starts if tag == "img"]
+        widths = [int(image["style"].removeprefix("min-width:").removesuffix("px")) for image in images]
+        self.assertGreaterEqual(min(widths), 300)
+        for number, (tag, _) in enumerate(page.starts):
+            if tag in ("img", "table"):
+                self.assertEqual(page.starts[number - 1], ("div", [("class", "wide")]), "scrolls by itself, not the page")
 
     def test_pictures_are_described_by_what_they_show(self):
         path = write_run(self.folder / "run.jsonl")
