@@ -13,7 +13,7 @@ matplotlib.use("Agg")  # draws to files; needs no display
 import matplotlib.pyplot as plt
 import output_file
 import records
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import Formatter
 from matplotlib.transforms import ScaledTranslation
 
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
@@ -41,6 +41,26 @@ plt.rcParams.update(
         "legend.handlelength": 3,  # room for a dash pattern
     }
 )
+
+
+UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def count_text(count, _position=None):
+    """100000 as "100k", and counts below 10000 in full."""
+    for size, unit in UNITS:
+        if abs(count) >= max(size, 10000):
+            return f"{count / size:.4g}{unit}"
+    return f"{count:g}"
+
+
+class CountFormatter(Formatter):
+    """Ticks of counts such as 100k. All ticks of an axis have the same unit: 0, 5k, 10k."""
+
+    def __call__(self, value, pos=None):
+        most = max(map(abs, self.axis.get_view_interval()))
+        size, unit = next(((s, u) for s, u in UNITS if most >= max(s, 10000)), (1, ""))
+        return f"{value / size:g}{unit}" if value else "0"
 
 
 class Style:
@@ -92,8 +112,7 @@ def with_record(runs, name, lacking, lacking_all):
 
 def name_axis(axes, axis):
     axes.set_xlabel("step" if axis == "steps" else "tokens")
-    if axis == "tokens":
-        axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    axes.xaxis.set_major_formatter(CountFormatter())
     axes.margins(x=0.01)
 
 

@@ -56,6 +56,7 @@ def draw_scale(axes, runs, axis):
         positions, values = run.positions(axis), run.column("loss_scale")
         axes.plot(positions, values, color=style.color, linestyle=style.dash, linewidth=1.8, drawstyle="steps-mid")
     axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(lambda value, _: f"2^{math.log2(value):g}")
     axes.set_ylabel("loss scale")
 
 

@@ -90,7 +90,9 @@ def draw_run(upper, lower, run):
         draw_value(axes, run, name, shown)
         axes.set_ylabel(title)
     upper.set_title(f"{what(run).capitalize()} of {run.name}" if len(run.name) < 25 else what(run).capitalize())
-    lower.set_xlabel("step")
+    for axes in (upper, lower):
+        figure.name_axis(axes, "steps")
+    upper.set_xlabel("")
     columns = 2 if max(len(node.name) for node in shown) < 16 else 1
     figure.legend_below(lower, upper.get_legend_handles_labels(), columns)
 

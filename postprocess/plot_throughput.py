@@ -5,7 +5,6 @@ import statistics
 
 import figure
 import matplotlib.pyplot as plt
-from matplotlib.ticker import EngFormatter
 
 
 def draw(runs, axis):
@@ -20,7 +19,7 @@ def draw(runs, axis):
         figure.mark_restarts(speed, run, number, axis)
     speed.set_title(figure.title_of("Throughput", runs))
     speed.set_ylabel("tokens/s, all ranks")
-    speed.yaxis.set_major_formatter(EngFormatter(sep=" "))
+    speed.yaxis.set_major_formatter(figure.CountFormatter())
     share.set_ylabel("MFU (% of the peak)")
     for axes in (speed, share):
         axes.set_ylim(bottom=0)

@@ -109,6 +109,41 @@ class Styles(unittest.TestCase):
         for kind in ("color", "dash", "marker"):
             self.assertEqual(len({str(getattr(style, kind)) for style in styles[:6]}), 6, kind)
 
+    def labels(self, axis):
+        axis.get_figure().canvas.draw()
+        return [label.get_text() for label in axis.get_ticklabels()]
+
+    def test_ticks_of_counts_are_short_and_have_one_unit(self):
+        import figure
+        import matplotlib.pyplot as plt
+
+        for ticks, expected in (
+            ([0, 500, 2000, 8000], ["0", "500", "2000", "8000"]),
+            ([0, 5000, 10000, 25000], ["0", "5k", "10k", "25k"]),
+            ([50000, 100000, 150000], ["50k", "100k", "150k"]),
+            ([0, 250e3, 2.5e6, 1e7], ["0", "0.25M", "2.5M", "10M"]),
+            ([1e9, 5e10], ["1G", "50G"]),
+        ):
+            picture, axes = plt.subplots()
+            axes.set_xlim(ticks[0], ticks[-1])
+            figure.name_axis(axes, "steps")
+            axes.set_xticks(ticks)
+            self.assertEqual(self.labels(axes.xaxis), expected)
+            plt.close(picture)
+        self.assertEqual([figure.count_text(n) for n in (64, 4096, 100000, 1048576)], ["64", "4096", "100k", "1.049M"])
+
+    def test_ticks_of_the_loss_scale_can_be_read(self):
+        import matplotlib.pyplot as plt
+        import plot_loss
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "run.jsonl"
+            path.write_text("".join(json.dumps({**step(i), "loss_scale": 2.0 ** (15 + i)}) + "\n" for i in range(3)))
+            picture, axes = plt.subplots()
+            plot_loss.draw_scale(axes, records.read(path), "steps")
+        self.assertIn("2^16", self.labels(axes.yaxis))
+        plt.close(picture)
+
     def test_memory_of_several_runs_has_one_scale(self):
         import matplotlib.pyplot as plt
         import plot_memory
