@@ -44,22 +44,35 @@ std::string short_exponent(double value) {
   return text;
 }
 
-std::string norm_of(double norm) {
-  return norm < 1000 ? fmt::format("norm {:.2f}", norm) : "norm " + short_exponent(norm);
+/// Formats in 5 characters: "0.75", "123.4", "1.2e5".
+std::string short_norm(double norm) {
+  if (norm < 1000) return fmt::format("{:.{}f}", norm, norm < 99.995 ? 2 : 1);
+  std::string text = short_exponent(norm);
+  std::erase(text, '+');
+  return text;
 }
 
+/// Formats five digits in 6 characters: "3.0134", "10.988", "131.07".
+std::string short_loss(double loss) {
+  const int decimals = loss < 9.99995 ? 4 : loss < 99.9995 ? 3 : 2;
+  return fmt::format("{:6.{}f}", loss, decimals);
+}
+
+/// Every field has a fixed width, so that lines of different steps have the same columns.
 std::vector<Field> values_of(const Progress& progress) {
-  std::vector<Field> fields{{fmt::format("loss {:.4f}", progress.loss), 1},
-                            {norm_of(progress.last.grad_norm), 5},
-                            {"lr " + short_exponent(progress.last.lr), 4},
-                            {format_count(progress.tokens_per_second) + " tok/s", 3}};
+  std::vector<Field> fields{
+      {"loss " + short_loss(progress.loss), 1},
+      {fmt::format("norm {:>5}", short_norm(progress.last.grad_norm)), 5},
+      {fmt::format("lr {:>6}", short_exponent(progress.last.lr)), 4},
+      {fmt::format("{:>7} tok/s", format_count(progress.tokens_per_second)), 3}};
   if (const auto targets = progress.last.targets)
-    fields.push_back({format_count(static_cast<double>(*targets)) + " targets", 7});
+    fields.push_back(
+        {fmt::format("{:>7} targets", format_count(static_cast<double>(*targets))), 7});
   return fields;
 }
 
 Field left_field(const Progress& progress) {
-  return {"left " + format_short_seconds(progress.seconds_left), 2};
+  return {fmt::format("left {:<6}", format_short_seconds(progress.seconds_left)), 2};
 }
 
 }  // namespace
@@ -71,10 +84,11 @@ std::string step_line(const Progress& progress, Index columns) {
   if (progress.last.targets == 0) return fit({where, {"skipped: no targets", 1}}, columns);
   const auto limit = progress.last.norm_limit;
   if (progress.last.skipped && limit && std::isfinite(progress.last.grad_norm)) {
-    return fit(
-        {where,
-         {fmt::format("skipped: {} is above {:.4g}", norm_of(progress.last.grad_norm), *limit), 1}},
-        columns);
+    return fit({where,
+                {fmt::format("skipped: norm {} is above {:.4g}",
+                             short_norm(progress.last.grad_norm), *limit),
+                 1}},
+               columns);
   }
   if (progress.last.skipped) {
     return fit({where,
@@ -85,14 +99,15 @@ std::string step_line(const Progress& progress, Index columns) {
   std::vector<Field> fields = values_of(progress);
   fields.insert(fields.begin(), where);
   fields.push_back(left_field(progress));
-  return fit(std::move(fields), columns);
+  const std::string line = fit(std::move(fields), columns);
+  return line.substr(0, line.find_last_not_of(' ') + 1);
 }
 
 std::string live_line(const Progress& progress, Index columns) {
   const Index done = progress.last.step + 1;
   std::vector<Field> fields = values_of(progress);
   fields.insert(fields.begin(), {fmt::format("{}/{}", done, progress.steps)});
-  fields.push_back({fmt::format("MFU {:.0f} %", 100 * progress.mfu), 6});
+  fields.push_back({fmt::format("MFU {:3.0f} %", 100 * progress.mfu), 6});
   fields.push_back(left_field(progress));
   const bool has_bar = columns >= least_for_bar;
   std::string line = fit(std::move(fields), columns - (has_bar ? narrowest_bar + 3 : 0));
@@ -104,13 +119,16 @@ std::string live_line(const Progress& progress, Index columns) {
 }
 
 std::string format_count(double count) {
+  constexpr double most_digits = 10000;  // smaller counts are printed in full
+  constexpr double next_unit = 999.95;   // with one digit after the point this would be 1000.0
+  if (std::abs(count) < most_digits) return fmt::format("{:.0f}", count);
   const char* unit = "";
-  for (const char* next : {" k", " M", " G", " T"}) {
-    if (std::abs(count) < 10000) break;
+  for (const char* next : {"k", "M", "G", "T"}) {
     count /= 1000;
     unit = next;
+    if (std::abs(count) < next_unit) break;
   }
-  return fmt::format("{:.{}f}{}", count, *unit == '\0' ? 0 : 1, unit);
+  return fmt::format("{:.1f} {}", count, unit);
 }
 
 std::string format_seconds(double seconds) {

@@ -17,14 +17,14 @@ struct Progress {
   double seconds_left = 0;
 };
 
-/// Formats "step  50/1000  loss 3.0134 ..." in at most `columns` characters; for a skipped step,
-/// the reason.
+/// Formats "step   50/1000  loss 3.0134 ..." in at most `columns` characters; for a skipped step,
+/// the reason. Fields keep their columns from step to step.
 std::string step_line(const Progress& progress, Index columns);
 
 /// Formats "[====    ] 50/1000  loss 3.0134 ..." in at most `columns` characters.
 std::string live_line(const Progress& progress, Index columns);
 
-/// Formats counts for people: "84.2 k", "12.6 M".
+/// Formats counts for people: "8192", "84.2 k", "5.0 G". At most 7 characters below 1e15.
 std::string format_count(double count);
 
 /// Formats seconds for people: "2 h 05 min", "1 min 20 s", "12.3 s".

@@ -104,7 +104,7 @@ class Planner(LaunchTest):
         self.assertAlmostEqual(campaign["joules"], 500 * campaign["seconds"], places=3)
         self.assertAlmostEqual(campaign["checkpoint_seconds"], 12 * planned["parameters"] / 1e6)
         text = self.text("--ranks", "4", "--tokens", "2e6")
-        for word in ("campaign    2000.0 k tokens in ", "energy      ", "failures    ", "checkpoint.every="):
+        for word in ("campaign    2.0 M tokens in ", "energy      ", "failures    ", "checkpoint.every="):
             self.assertIn(word, text)
 
     def test_without_a_machine_file_a_campaign_has_its_time_alone(self):
