@@ -159,7 +159,14 @@ ExitCode main(int argc, char** argv) {
 
   CLI::App* training = cli.add_subcommand("train", "train a model; launch it with mpiexec or srun");
   add_deck(*training, deck);
-  training->callback([&] { chosen = [&] { return train(deck); }; });
+  bool is_verbose = false;
+  training->add_flag("--verbose", is_verbose,
+                     "print tables of memory and traffic at the end, not one line each");
+  training->callback([&] {
+    chosen = [&] {
+      return train(deck, is_verbose ? metrics::Detail::tables : metrics::Detail::brief);
+    };
+  });
 
   CheckArguments checked;
   add_check(cli, deck, checked)->callback([&] { chosen = [&] { return check(deck, checked); }; });

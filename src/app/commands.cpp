@@ -25,11 +25,12 @@ namespace {
 
 /// The parts of a run's setup that depend on the command line.
 run::RunRequest request_of(const DeckArguments& arguments, const deck::Config& config,
-                           const runtime::Session& session) {
+                           const runtime::Session& session, metrics::Detail detail) {
   run::RunRequest request;
   request.config = config;
   request.deck = deck::resolved(config);
   request.deck_file = arguments.file;
+  request.detail = detail;
   request.open_inputs = [&session](const deck::Config& resolved, const grid::Group& ranks) {
     return check_files(resolved, session, ranks);
   };
@@ -43,7 +44,7 @@ void print_note(const std::string& note) {
   if (!note.empty()) std::cout << "note        " << note << '\n';
 }
 
-ExitCode train(const DeckArguments& arguments) {
+ExitCode train(const DeckArguments& arguments, metrics::Detail detail) {
   // Kokkos starts with the deck's threads, so the deck is read after MPI and before Kokkos is
   // initialized.
   deck::Config config;
@@ -55,7 +56,7 @@ ExitCode train(const DeckArguments& arguments) {
   const runtime::Session session({.choose_threads = read, .has_heartbeat = true});
   config.placement = placement_of(config, session);
   return comm::ending_launch_on_failure(
-      [&] { return run::train(request_of(arguments, config, session), session); });
+      [&] { return run::train(request_of(arguments, config, session, detail), session); });
 }
 
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {

@@ -6,11 +6,13 @@
 #include "app/deck_file.hpp"
 #include "base/error.hpp"
 #include "base/types.hpp"
+#include "metrics/closing_report.hpp"
 
 namespace kzero::app {
 
-/// Initializes MPI and Kokkos and trains. Collective over the launch.
-ExitCode train(const DeckArguments& arguments);
+/// Initializes MPI and Kokkos and trains. `detail` is that of the closing summary. Collective over
+/// the launch.
+ExitCode train(const DeckArguments& arguments, metrics::Detail detail);
 
 enum class CheckScope { deck, deck_and_files };
 

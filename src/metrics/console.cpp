@@ -8,6 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/printable.hpp"
+#include "metrics/closing_report.hpp"
 #include "metrics/terminal.hpp"
 
 namespace kzero::metrics {
@@ -20,12 +21,6 @@ constexpr double draw_interval = 0.1;  // seconds of steps between two redraws
 // The live line begins at the cursor's resting position. A terminal that rewraps its lines when it
 // gets narrower then still has the entire line after the cursor, where this erases it.
 constexpr const char* erase = "\r\x1b[J";
-
-Index total_bytes(const std::vector<CategoryBytes>& categories, Index CategoryBytes::*which) {
-  Index total = 0;
-  for (const CategoryBytes& category : categories) total += category.*which;
-  return total;
-}
 
 /// The items after the heading, separated by commas, wrapped into lines.
 std::string wrapped(const std::string& heading, const std::vector<std::string>& items) {
@@ -76,57 +71,7 @@ std::string limit_line(const TimeLimit& limit) {
                            format_seconds(limit.stop_margin));
 }
 
-std::string memory_table(const std::vector<MemoryRow>& rows) {
-  const auto& fullest =
-      *std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-        return total_bytes(a.categories, &CategoryBytes::peak_bytes) <
-               total_bytes(b.categories, &CategoryBytes::peak_bytes);
-      });
-  const auto& resident = *std::max_element(
-      rows.begin(), rows.end(),
-      [](const auto& a, const auto& b) { return a.resident_peak_bytes < b.resident_peak_bytes; });
-  const auto line = [](const std::string& name, Index planned, Index peak) {
-    return fmt::format("\n  {:<14}{:>14}{:>14}{}", name, format_bytes(planned), format_bytes(peak),
-                       planned == peak ? "" : "  differs from the plan");
-  };
-  std::string text = fmt::format("{:<16}{:>14}{:>14}",
-                                 fmt::format("memory of rank {}", fullest.rank), "planned", "peak");
-  for (const CategoryBytes& category : fullest.categories) {
-    if (category.planned_bytes == 0 && category.peak_bytes == 0) continue;
-    text += line(category.name, category.planned_bytes, category.peak_bytes);
-  }
-  text += line("sum", total_bytes(fullest.categories, &CategoryBytes::planned_bytes),
-               total_bytes(fullest.categories, &CategoryBytes::peak_bytes));
-  const auto process_line = [](const std::string& name, Index bytes, const std::string& note) {
-    return fmt::format("\n  {:<28}{:>14}  {}", name, format_bytes(bytes), note);
-  };
-  text += process_line("resident", resident.resident_peak_bytes,
-                       fmt::format("whole process, most on rank {}", resident.rank));
-  text += process_line("beyond the plan", std::max<Index>(0, unplanned_bytes(resident)),
-                       "code and libraries");
-  return text + process_line("  before the first slab", resident.resident_start_bytes, "of it");
-}
-
 }  // namespace
-
-std::string traffic_table(const std::vector<TrafficRow>& rows) {
-  constexpr std::size_t names_columns =
-      39;  // a row of all names has 79, unless the purpose is long
-  const bool leave_nodes = std::ranges::any_of(
-      rows, [](const TrafficRow& row) { return row.bytes_between_nodes_per_step > 0; });
-  std::string text = fmt::format("{:<{}}{:>12}{:>14}{:>14}", "traffic a step and rank, sent",
-                                 names_columns, "elements", "expected", "bytes");
-  if (leave_nodes) text += fmt::format("{:>16}", "leave the node");
-  for (const TrafficRow& row : rows) {
-    const std::string names = fmt::format("  {:<9}{:<16}{}", row.group, row.operation, row.purpose);
-    const std::string elements = fmt::format("  {}", row.elements_per_step);
-    const std::size_t before = std::max(names.size() + elements.size(), names_columns + 12);
-    text += fmt::format("\n{}{:>{}}{:>14}{:>14}", names, elements, before - names.size(),
-                        row.expected_elements_per_step, format_bytes(row.bytes_per_step));
-    if (leave_nodes) text += fmt::format("{:>16}", format_bytes(row.bytes_between_nodes_per_step));
-  }
-  return text;
-}
 
 Screen plain_screen(Index rank) { return {rank == 0 ? ConsoleMode::lines : ConsoleMode::silent}; }
 
@@ -142,8 +87,11 @@ Screen found_screen(Index rank) {
   return screen.columns && screen.columns() > 0 ? screen : plain_screen(rank);
 }
 
-Console::Console(std::ostream& out, Screen screen, Index log_every)
-    : out_(out), screen_(std::move(screen)), log_every_(std::max<Index>(1, log_every)) {}
+Console::Console(std::ostream& out, Screen screen, Index log_every, Detail detail)
+    : out_(out),
+      screen_(std::move(screen)),
+      log_every_(std::max<Index>(1, log_every)),
+      detail_(detail) {}
 
 Console::~Console() { out_ << erasure() << std::flush; }
 
@@ -234,12 +182,14 @@ void Console::step(const StepRecord& record) {
 }
 
 void Console::validation(const ValidationRecord& record) {
+  remember("validation", record.step, record.loss);
   print_line(fmt::format("validation after {} steps: loss {:.4f} over {} tokens, {}", record.step,
                          record.loss, format_count(static_cast<double>(record.tokens)),
                          format_seconds(record.seconds)));
 }
 
 void Console::evaluation(const EvaluationRecord& record) {
+  remember("evaluation " + record.name, record.step, record.loss);
   print_line(fmt::format("evaluation {} after {} steps: loss {:.4f} over {} tokens, {}",
                          record.name, record.step, record.loss,
                          format_count(static_cast<double>(record.tokens)),
@@ -256,10 +206,34 @@ void Console::checkpoint(const CheckpointRecord& record) {
 
 void Console::note(const std::string& text) { print_line(text); }
 
+void Console::remember(const std::string& name, Index step, double loss) {
+  auto found = std::ranges::find(evaluated_, name, &Evaluated::name);
+  if (found == evaluated_.end()) found = evaluated_.insert(found, {name, {}, {}});
+  (step == 0 ? found->before_steps : found->last) = loss;
+}
+
+/// Prints the losses that the job ends with. The training loss is that of the last step line.
+void Console::print_losses() {
+  std::vector<std::string> items;
+  if (const Index steps = shown_.losses(); steps > 0)
+    items.push_back(fmt::format(
+        "training {:.4f}{}", shown_.loss(),
+        steps == 1 ? " in the last step" : fmt::format(" over the last {} steps", steps)));
+  for (const auto& [name, before, last] : evaluated_) {
+    std::string item = fmt::format("{} {:.4f}", name, last ? *last : *before);
+    if (!last) item += " before the first step";
+    if (last && before) item += fmt::format(" ({:.4f} before the first step)", *before);
+    items.push_back(std::move(item));
+  }
+  if (!items.empty()) print_line(wrapped("loss       ", items));
+}
+
+/// Traffic is compared if a step was applied. Skipped steps do not gather updated parameters.
 void Console::end(const EndRecord& record) {
   is_running_ = false;
-  if (!record.memory.empty()) print_line(memory_table(record.memory));
-  if (!record.traffic.empty()) print_line(traffic_table(record.traffic));
+  if (!record.memory.empty()) print_line(memory_report(record.memory, detail_));
+  if (!record.traffic.empty() && job_.losses() > 0)
+    print_line(traffic_report(record.traffic, detail_));
   if (!job_.empty()) {
     print_line(fmt::format("steps of this job   {} tokens/s, MFU {:.1f} %{}",
                            format_count(job_.tokens_per_second()), 100 * job_.mfu(),
@@ -275,6 +249,7 @@ void Console::end(const EndRecord& record) {
   if (record.spikes.value_or(0) > 0)
     print_line(fmt::format("optimizer.skip_above has skipped {} of all {} steps", *record.spikes,
                            record.steps));
+  print_losses();
 }
 
 }  // namespace kzero::metrics

@@ -1,14 +1,16 @@
 // The console output of a run: a header, one line per interval with the time left, events, and at
-// the end a summary that compares memory and traffic with the plan. On a terminal one live line is
-// redrawn in place below the lines. It writes only to standard output; errors are the caller's
-// concern. It does not know where the numbers come from.
+// the end a summary that compares memory and traffic with the plan and repeats the last losses. On
+// a terminal one live line is redrawn in place below the lines. It writes only to standard output;
+// errors are the caller's concern. It does not know where the numbers come from.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "metrics/closing_report.hpp"
 #include "metrics/meters.hpp"
 #include "metrics/progress.hpp"
 #include "metrics/records.hpp"
@@ -41,8 +43,9 @@ Screen plain_screen(Index rank);
 class Console {
  public:
   /// Prints a step line every `log_every` >= 1 steps, and also for the last step and for skipped
-  /// steps. Loss and rates are means over the steps since the previous line.
-  Console(std::ostream& out, Screen screen, Index log_every);
+  /// steps. Loss and rates are means over the steps since the previous line. `detail` is that of
+  /// the closing summary.
+  Console(std::ostream& out, Screen screen, Index log_every, Detail detail = Detail::brief);
   ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -57,11 +60,20 @@ class Console {
   /// Prints any other event as one line in the caller's words; `text` has no line end.
   void note(const std::string& text);
 
-  /// Prints the closing summary.
+  /// Prints the closing summary, the losses last.
   void end(const EndRecord& record);
 
  private:
+  /// The losses of a set that this job has evaluated.
+  struct Evaluated {
+    std::string name;
+    std::optional<double> before_steps;  // before the first step of the run
+    std::optional<double> last;          // the newest after a step
+  };
+
   void print_line(const std::string& text);
+  void remember(const std::string& name, Index step, double loss);
+  void print_losses();
   std::string erasure() const;
   std::string drawing();
   void redraw();
@@ -71,10 +83,12 @@ class Console {
   std::ostream& out_;
   Screen screen_;
   Index log_every_;
+  Detail detail_;
   Index steps_ = 0;           // of all jobs of the run
   StepRecord last_;           // the newest
   StepMeans interval_, job_;  // since the last line; since the start
-  StepMeans shown_;           // of the live line
+  StepMeans shown_;           // of the live line, and of the last loss
+  std::vector<Evaluated> evaluated_;
   SteadyPace pace_;
   Index skipped_ = 0;
   bool is_peak_measured_ = false;
@@ -82,9 +96,5 @@ class Console {
   bool is_drawn_ = false;    // the live line is visible on the terminal
   double since_drawn_ = 0;   // seconds of steps
 };
-
-/// Formats what one rank sends per step: elements, expected traffic and bytes of each row, under a
-/// heading.
-std::string traffic_table(const std::vector<TrafficRow>& rows);
 
 }  // namespace kzero::metrics

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "metrics/console.hpp"
+#include "metrics/progress.hpp"
 
 namespace kzero::metrics {
 

@@ -52,7 +52,8 @@ class StepMeans {
   void add(const StepRecord& record);
 
   bool empty() const { return tokens_ == 0; }
-  double loss() const;  // of steps that were not skipped; NaN if all were
+  Index losses() const { return losses_; }  // steps that were not skipped
+  double loss() const;                      // of steps that were not skipped; NaN if all were
   double tokens_per_second() const;
   double mfu() const;
 

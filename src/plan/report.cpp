@@ -7,7 +7,8 @@
 #include <set>
 
 #include "base/bytes.hpp"
-#include "metrics/console.hpp"
+#include "metrics/closing_report.hpp"
+#include "metrics/progress.hpp"
 
 namespace kzero::plan {
 

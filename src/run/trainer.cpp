@@ -103,7 +103,8 @@ Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
       grid_(config_.grid.data, config_.grid.tensor, config_.placement.node_of_rank,
             config_.grid.sequence),
       watch_(session, grid_.world(), config_.run.watchdog, config_.run.heartbeat),
-      console_(std::cout, screen_of(config_.run.progress, session.rank()), config_.run.log_every),
+      console_(std::cout, screen_of(config_.run.progress, session.rank()), config_.run.log_every,
+               request.detail),
       deadline_(deadline()),
       stop_(stop_rules()),
       inputs_(request.open_inputs(config_, grid_.world())) {}

@@ -9,6 +9,7 @@
 #include "deck/config.hpp"
 #include "engine/initial_values.hpp"
 #include "grid/group.hpp"
+#include "metrics/closing_report.hpp"
 #include "runtime/session.hpp"
 
 namespace kzero::run {
@@ -32,6 +33,7 @@ struct RunRequest {
   std::function<RunInputs(const deck::Config&, const grid::Group&)> open_inputs;
   /// Reads what the model brings, for the folder of checkpoints. Called on the root alone.
   std::function<checkpoint::Origin()> gather_origin;
+  metrics::Detail detail = metrics::Detail::brief;  // of the closing summary
 };
 
 /// Trains until the deck's last step, or until the ranks agree to stop after a step or between two

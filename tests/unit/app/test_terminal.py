@@ -85,7 +85,9 @@ class Terminal(LaunchTest):
                 text = window.read_until().text.decode()
                 self.assertEqual(window.close(), 75, text)
                 self.assertRegex(text, r"\x1b\[Jcheckpoint after \d+ steps", "lines push the live line down")
-                self.assertNotIn("\x1b", text[text.index("memory of rank") :], "the live line is gone before the summary")
+                self.assertNotIn(
+                    "\x1b", text[text.index("memory      used = planned") :], "the live line is gone before the summary"
+                )
 
     def test_elsewhere_lines_are_plain(self):
         command = " ".join(self.command(["train", "deck.toml", "checkpoint.folder="], 2))
@@ -112,8 +114,20 @@ class Terminal(LaunchTest):
         self.assertIn(ERASE, result.stdout)
 
     def test_step_and_memory_lines_fit_80_columns(self):
-        for line in self.expect(self.train("checkpoint.folder=", ranks=2), 0).stdout.splitlines():
-            self.assertLessEqual(len(line), 80, line)
+        for way in ((), ("--verbose",)):
+            for line in self.expect(self.train("checkpoint.folder=", *way, ranks=2), 0).stdout.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_the_end_is_short_and_shows_the_loss_last(self):
+        shown = self.expect(self.train("checkpoint.folder=", ranks=2), 0).stdout.splitlines()[-5:]
+        self.assertRegex(shown[0], r"^memory      used = planned, [\d.]+ KiB a rank; resident at most [\d.]+ MiB$")
+        self.assertRegex(shown[1], r"^traffic     counted = expected, [\d.]+ KiB sent a step and rank$")
+        self.assertRegex(shown[2], r"^steps of this job ")
+        self.assertRegex(shown[3], r"^completed after 6 of 6 steps, ")
+        self.assertRegex(shown[4], r"^loss        training \d\.\d{4} in the last step$")
+        tables = self.expect(self.train("checkpoint.folder=", "--verbose", ranks=2), 0).stdout
+        for text in ("\nmemory of rank ", "\n  beyond the plan", "\ntraffic a step and rank, sent"):
+            self.assertIn(text, tables)
 
 
 class MetricsFile(LaunchTest):

@@ -245,7 +245,7 @@ TEST(Console, ShortStepsAreNotAllDrawn) {
 TEST(Console, StepAndMemoryLinesFit80Columns) {
   const Index huge = Index{123} << 40;
   std::ostringstream out;
-  Console console(out, Screen{}, 1);
+  Console console(out, Screen{}, 1, Detail::tables);
   StartRecord start = start_record();
   start.steps = 1000000;
   start.planned_memory.clear();
@@ -315,25 +315,110 @@ TEST(Console, ValidationAndCheckpointHaveTheirLines) {
             "0.1 s\n");
 }
 
-TEST(Console, TheSummaryShowsTheFullestRankAndNamesWhatDiffersFromThePlan) {
+/// The summary of a run of two ranks that kept its plan.
+EndRecord end_record() {
+  return {.reason = "wall_limit",
+          .steps = 60,
+          .seconds = 75,
+          .memory = {{0, 64 << 20, 3 << 20, {{"parameters", 1024, 1024}, {"io", 0, 0}}},
+                     {1, 32 << 20, 0, {{"parameters", 2048, 2048}, {"io", 0, 0}}}},
+          .traffic = {{"data", "reduce_scatter", "gradients", 1000, 4000, 1000},
+                      {"data", "all_gather", "parameters", 1000, 2000, 1000}}};
+}
+
+std::string summary(const EndRecord& record, Detail detail = Detail::brief) {
   std::ostringstream out;
-  Console console(out, Screen{}, 1);
+  Console console(out, Screen{}, 1, detail);
   console.start(start_record());
+  console.step(step_record(59));
   out.str("");
-  console.end({.reason = "wall_limit",
-               .steps = 60,
-               .seconds = 75,
-               .memory = {{0, 64 << 20, 3 << 20, {{"parameters", 1024, 1024}, {"io", 0, 0}}},
-                          {1, 32 << 20, 0, {{"parameters", 1024, 2048}, {"io", 0, 0}}}},
-               .traffic = {{"data", "reduce_scatter", "gradients", 1000, 4000, 1000}}});
-  const std::string text = out.str();
+  console.end(record);
+  return out.str();
+}
+
+TEST(Console, TheSummaryIsShortIfTheRunKeptItsPlan) {
+  EXPECT_EQ(summary(end_record()),
+            "memory      used = planned, 2.00 KiB a rank; resident at most 64.00 MiB\n"
+            "traffic     counted = expected, 5.86 KiB sent a step and rank\n"
+            "steps of this job   4096 tokens/s, MFU 31.4 %\n"
+            "wall_limit after 60 of 100 steps, 1 min 15 s\n"
+            "loss        training 2.5000 in the last step\n");
+  EndRecord record = end_record();
+  record.traffic[0].bytes_between_nodes_per_step = 512;
+  record.traffic[0].expected_bytes_between_nodes_per_step = 512;
+  EXPECT_TRUE(has(summary(record), " sent a step and rank, 512 B leave the node\n"))
+      << summary(record);
+}
+
+TEST(Console, TheSummaryHasTablesOnRequest) {
+  const std::string text = summary(end_record(), Detail::tables);
   for (const char* part :
-       {"memory of rank 1", "1.00 KiB      2.00 KiB  differs from the plan",
-        "64.00 MiB  whole process, most on rank 0", "3.00 MiB  of it\n", "reduce_scatter",
-        "3.91 KiB", "wall_limit after 60 of 100 steps, 1 min 15 s\n"}) {
+       {"memory of rank 1", "2.00 KiB      2.00 KiB\n", "64.00 MiB  whole process, most on rank 0",
+        "3.00 MiB  of it\n", "reduce_scatter", "3.91 KiB"}) {
     EXPECT_TRUE(has(text, part)) << part << "\nin\n" << text;
   }
   EXPECT_FALSE(has(text, "io ")) << "a category that holds nothing is noise";
+  EXPECT_FALSE(has(text, "differ")) << text;
+}
+
+TEST(Console, TheSummaryWarnsOfWhatDiffersFromThePlan) {
+  EndRecord record = end_record();
+  record.memory[0].categories[0].peak_bytes = 1536;  // not of the fullest rank
+  std::string text = summary(record);
+  for (const char* part :
+       {"warning     memory of rank 0 differs from the plan: parameters\nmemory of rank 0",
+        "1.00 KiB      1.50 KiB  differs from the plan\n", "traffic     counted = expected"}) {
+    EXPECT_TRUE(has(text, part)) << part << "\nin\n" << text;
+  }
+  for (const bool between_nodes : {false, true}) {
+    record = end_record();
+    TrafficRow& row = record.traffic[1];
+    (between_nodes ? row.bytes_between_nodes_per_step : row.elements_per_step) = 999;
+    text = summary(record);
+    for (const char* part : {"memory      used = planned",
+                             "warning     traffic is not as expected: all_gather of "
+                             "parameters over data\ntraffic a step and rank, sent"}) {
+      EXPECT_TRUE(has(text, part)) << part << "\nin\n" << text;
+    }
+  }
+}
+
+TEST(Console, TrafficIsNotComparedIfNoStepWasApplied) {
+  std::ostringstream out;
+  Console console(out, Screen{}, 1);
+  console.start(start_record());
+  StepRecord skipped = step_record(40);
+  skipped.skipped = true;
+  console.step(skipped);
+  EndRecord record = end_record();
+  record.traffic[1].elements_per_step = 0;  // parameters are gathered after an update
+  console.end(record);
+  EXPECT_FALSE(has(out.str(), "traffic")) << out.str();
+}
+
+TEST(Console, TheSummaryEndsWithTheLosses) {
+  std::ostringstream out;
+  Console console(out, Screen{}, 2);
+  StartRecord start = start_record();
+  start.first_step = 0;
+  console.start(start);
+  console.validation({.step = 0, .loss = 5.5});
+  console.evaluation({.name = "validation", .step = 0, .loss = 7.25});
+  for (Index step = 0; step < 4; ++step) {
+    StepRecord record = step_record(step);
+    record.loss = 4.0 - static_cast<double>(step);
+    console.step(record);
+    console.validation({.step = step + 1, .loss = 5 - 0.25 * static_cast<double>(step)});
+  }
+  console.evaluation({.name = "held out", .step = 4, .loss = 3.5});
+  console.end({.reason = "completed", .steps = 4, .seconds = 1});
+  EXPECT_TRUE(has(out.str(),
+                  "completed after 4 of 100 steps, 1.0 s\n"
+                  "loss        training 1.5000 over the last 2 steps,\n"
+                  "            validation 4.2500 (5.5000 before the first step),\n"
+                  "            evaluation validation 7.2500 before the first step,\n"
+                  "            evaluation held out 3.5000\n"))
+      << out.str();
 }
 
 TEST(Console, ThePeakSaysWhereItIsFrom) {
