@@ -128,7 +128,8 @@ void add_train(std::vector<Key>& table) {
   table.push_back(integer("train.seed", t, &Train::seed, from(0, largest_exact), "",
                           "Seed of the initial weights, the order of the data and dropout."));
   table.push_back(integer("train.validate_every", t, &Train::validate_every, from(0, most), "steps",
-                          "Steps from one validation to the next; 0: never."));
+                          "Steps from one validation to the next; 0: never. With model.initial, "
+                          "also before the first step."));
   table.push_back(integer("train.validation_batches", t, &Train::validation_batches, from(1, most),
                           "batches", "Global batches that one validation reads."));
 }

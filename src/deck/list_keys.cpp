@@ -137,7 +137,8 @@ std::vector<Key> evaluation_keys(const std::string& path, Index number) {
           whole("token_bytes", "bytes", 4, &Evaluation::token_bytes,
                 "Bytes of a token in format \"raw\", 2 or 4; 0: data.token_bytes."),
           whole("every", "steps", most, &Evaluation::every,
-                "Steps from one evaluation to the next, and at the end; 0: only at the end."),
+                "Steps from one evaluation to the next, and at the end; 0: only at the end. With "
+                "model.initial, also before the first step."),
           whole("batches", "batches", most, &Evaluation::batches,
                 "Global batches of one evaluation; 0: all micro-batches that the files fill.")};
 }

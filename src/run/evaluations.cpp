@@ -35,7 +35,8 @@ Evaluations::Evaluations(const deck::Config& config, const grid::Group& world,
 
 bool Evaluations::is_due(Index every) const {
   const Index steps_done = begun_.step;
-  return steps_done == config_.train.steps || (every > 0 && steps_done % every == 0);
+  return steps_done == 0 || steps_done == config_.train.steps ||
+         (every > 0 && steps_done % every == 0);
 }
 
 bool Evaluations::is_validation_due() const {

@@ -26,9 +26,13 @@ class Evaluations {
   /// completes the evaluations. Not collective.
   void mark_if_due(Index steps_done);
 
-  /// Runs the evaluations that mark_if_due() found due, and reports each complete one. After the
-  /// last step all of them are due. Calls `stops` before each micro-batch. Once that returns true,
-  /// returns false without reporting the interrupted evaluation. Collective over all ranks.
+  /// Does the same for all evaluations, before the first step of a run. Not collective.
+  void mark_before_steps() { mark_if_due(0); }
+
+  /// Runs the evaluations that mark_if_due() found due, and reports each complete one. Before
+  /// the first step and after the last one all of them are due. Calls `stops` before each
+  /// micro-batch. Once that returns true, returns false without reporting the interrupted
+  /// evaluation. Collective over all ranks.
   bool run_if_due(const engine::StopQuestion& stops);
 
   /// Does the same for a run that resumes a checkpoint of that step, if an earlier job began these

@@ -7,7 +7,7 @@ import struct
 import unittest
 from pathlib import Path
 
-from launch import LaunchTest, arrays_of, steps_of
+from launch import LaunchTest, arrays_of, records, steps_of
 
 
 def tensors_of(path):
@@ -43,6 +43,26 @@ class HuggingFace(LaunchTest):
 
     def start_from(self, weights, **options):
         return self.train(f"model.initial={weights}", "checkpoint.folder=", "run.metrics=", "train.steps=2", **options)
+
+    def test_given_weights_are_evaluated_before_the_first_step(self):
+        validate = ("train.validate_every=2", "data.validation_fraction=0.2", "train.validation_batches=2")
+        (self.folder / "held_out").write_text("wine, not beer, " * 20)
+        with open(self.folder / "deck.toml", "a") as file:
+            file.write('[[evaluate]]\nname = "wine"\nfiles = ["held_out"]\n')
+        rest = (*validate, "model.initial=hf/model.safetensors", "train.steps=4")
+        shown = self.expect(self.train(*rest, "checkpoint.folder=new", ranks=2), 0).stdout
+        self.assertEqual([r["step"] for r in self.metrics("validation")], [0, 2, 4])
+        self.assertEqual([(r["name"], r["step"]) for r in self.metrics("evaluation")], [("wine", 0), ("wine", 4)])
+        first, _, last = (f"{r['loss']:.4f}" for r in self.metrics("validation"))
+        self.assertIn(f"validation {last} ({first} before the first step)", shown.splitlines()[-2])
+        self.assertRegex(shown.splitlines()[-1], r"^ +evaluation wine \d\.\d{4} \(\d\.\d{4} before the first step\)$")
+        before = self.expect(self.run_kzero("evaluate", "hf", "held_out", "--json", "--format", "bytes"), 0)
+        self.assertAlmostEqual(self.metrics("evaluation")[0]["loss"], json.loads(before.stdout)["results"][0]["loss"], places=5)
+        # Random weights have nothing to compare with, and a restart has been compared.
+        self.expect(self.train(*validate, "train.steps=4", "checkpoint.folder=", ranks=2), 0)
+        self.assertEqual([r["step"] for r in self.metrics("validation")], [2, 4])
+        self.expect(self.train(*rest[:-1], "train.steps=6", "checkpoint.folder=new", "run.metrics=again.jsonl"), 0)
+        self.assertEqual([r["step"] for r in records(self.folder / "again.jsonl", "validation")], [6])
 
     def test_another_function_of_the_same_weights_is_refused(self):
         for key, value, shown in (
