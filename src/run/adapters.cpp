@@ -5,6 +5,7 @@
 #include "base/checksum.hpp"
 #include "base/printable.hpp"
 #include "grid/agreement.hpp"
+#include "metrics/progress.hpp"
 
 namespace kzero::run {
 
@@ -21,9 +22,11 @@ void require_base(const RunInputs& inputs, const deck::Config& config, std::uint
 }
 
 std::string adapters_note(const engine::Blueprint& blueprint) {
-  const Index trained = param::elements_of(blueprint.trained);
-  return fmt::format("adapters    {} parameters train, {} are frozen", trained,
-                     param::elements_of(blueprint.table) - trained);
+  const auto count = [](const param::Table& table) {
+    return metrics::format_count(static_cast<double>(param::elements_of(table)));
+  };
+  return fmt::format("adapters    {} of {} parameters train", count(blueprint.trained),
+                     count(blueprint.table));
 }
 
 }  // namespace kzero::run

@@ -64,6 +64,13 @@ class HuggingFace(LaunchTest):
         self.expect(self.train(*rest[:-1], "train.steps=6", "checkpoint.folder=new", "run.metrics=again.jsonl"), 0)
         self.assertEqual([r["step"] for r in records(self.folder / "again.jsonl", "validation")], [6])
 
+    def test_adapters_say_how_many_parameters_train(self):
+        lora = ("lora.rank=2", "lora.targets=c_attn,c_proj", "model.initial=hf/model.safetensors")
+        shown = self.expect(self.train(*lora, "checkpoint.folder=", "run.metrics="), 0).stdout
+        # Of 5100 weights in the embeddings and the block; adapters of c_attn [12, 36] and both c_proj [12, 12], [48, 12].
+        trained = 2 * (12 + 36) + 2 * (12 + 12) + 2 * (48 + 12)
+        self.assertRegex(shown, rf"adapters    {trained} of \d+ parameters train\n")
+
     def test_another_function_of_the_same_weights_is_refused(self):
         for key, value, shown in (
             ("n_head", 4, "n_head is 4, model.heads is 3"),
