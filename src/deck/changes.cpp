@@ -77,6 +77,22 @@ std::vector<std::string> changes(const std::string& before, const std::string& n
   return found;
 }
 
+std::optional<Config> recorded(const std::string& deck) {
+  std::vector<Problem> problems;
+  std::optional<Config> config;
+  for (const Section& section : read_document({"", deck}, problems)) {
+    if (section.number >= 0) continue;  // of a list
+    for (const Entry& entry : section.entries) {
+      const Key* key = find_key(section.name + "." + entry.name);
+      if (key == nullptr) continue;
+      if (!config) config.emplace();
+      const Value value = converted(*key, entry.value);
+      if (is_allowed(*key, value)) key->set(*config, value);
+    }
+  }
+  return config;
+}
+
 std::vector<std::string> settings(const std::string& deck) {
   std::vector<std::string> found;
   const Deck values = deck_of(deck);

@@ -2,8 +2,11 @@
 // from it. Does not validate: the older deck may contain keys or values that are no longer allowed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "deck/config.hpp"
 
 namespace kzero::deck {
 
@@ -14,5 +17,9 @@ std::vector<std::string> changes(const std::string& before, const std::string& n
 /// One text for each key of a resolved deck, in the order of the deck: "train.steps is 200", and
 /// then for each key of its lists of tables: "optimizer.group[0].lr_scale is 0.1".
 std::vector<std::string> settings(const std::string& deck);
+
+/// The config of a resolved deck, as far as its keys and values are still known and allowed; the
+/// others keep their defaults. Lists of tables stay empty. Nullopt if the text has no known key.
+std::optional<Config> recorded(const std::string& deck);
 
 }  // namespace kzero::deck

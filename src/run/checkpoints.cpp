@@ -17,6 +17,7 @@
 #include "engine/engine.hpp"
 #include "grid/agreement.hpp"
 #include "optim/optimizer.hpp"
+#include "run/rate_warning.hpp"
 #include "run/restart_rules.hpp"
 #include "run/way_back.hpp"
 #include "runtime/profile.hpp"
@@ -185,6 +186,8 @@ std::optional<Index> Checkpoints::resume() {
   warn_if_beyond_range(m.step);
   const std::vector<std::string> changes = deck::changes(m.deck, request_.deck);
   for (const std::string& change : changes) console_.note(change);
+  if (const std::string warning = rate_warning(m, config_); !warning.empty())
+    console_.note(warning);
   const auto reasons = bit_changes(m, changes, config_, provenance_);
   console_.note(reasons.empty()
                     ? "resumes bit for bit"

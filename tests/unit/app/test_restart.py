@@ -53,6 +53,16 @@ class Refusals(RestartTest):
         for text in ("optimizer.lr is 0.001, was 0.01", "train.steps is 8, was 6", "run.log_every is 2, was 1"):
             self.assertIn(text, again.stdout)
 
+    def test_an_extended_run_says_that_its_rate_rises(self):
+        self.expect(self.train("optimizer.min_lr=1e-4"), 0)
+        shown = self.expect(self.train("optimizer.min_lr=1e-4", "train.steps=60"), 0).stdout
+        self.assertRegex(
+            shown, r"\nwarning     the learning rate rises by a factor of [\d.]+: [\d.]+ in step 6, [\d.]+ in step 7; the "
+        )
+        self.assertIn('needs optimizer.schedule = "wsd"', shown)
+        last, following = (r["lr"] for r in self.metrics("step")[5:7])
+        self.assertIn(f"a factor of {following / last:.3g}: {last:.2g} in step 6, {following:.2g} in step 7", shown)
+
     def test_the_weights_start_another_training(self):
         self.expect(self.train(), 0)
         self.expect(self.run_kzero("convert", "saved/step_00000006", "weights.safetensors"), 0)

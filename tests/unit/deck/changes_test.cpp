@@ -45,6 +45,27 @@ TEST(Changes, PassOverKeysOfOneDeckAloneAndDecksThatAreNone) {
   EXPECT_EQ(changes("", resolved({})), Texts{});
 }
 
+TEST(Recorded, IsTheConfigOfAResolvedDeck) {
+  Config config;
+  config.train.steps = 77;
+  config.optimizer.schedule = Schedule::wsd;
+  config.run.stop_file = "stop";
+  const auto found = recorded(resolved(config));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(resolved(*found), resolved(config));
+}
+
+TEST(Recorded, PassesOverWhatIsNoLongerAllowed) {
+  const auto found =
+      recorded("[train]\ncharm = 3\nsteps = -1\nseed = 8\n[[data.blend]]\nweight = 2\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->train.steps, Config{}.train.steps);
+  EXPECT_EQ(found->train.seed, 8);
+  EXPECT_TRUE(found->data.blend.empty());
+  EXPECT_FALSE(recorded("\x01 no deck"));
+  EXPECT_FALSE(recorded(""));
+}
+
 TEST(Settings, AreAllKeysOfADeckInItsOrder) {
   EXPECT_EQ(settings("[train]\ncharm = 3\nsteps = 7\n[zero]\nstage = 3\n"),
             (Texts{"zero.stage is 3", "train.steps is 7"}));
