@@ -16,6 +16,7 @@
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
 #include "model/definition.hpp"
+#include "run/checkpoints.hpp"
 #include "run/data_report.hpp"
 #include "run/trainer.hpp"
 
@@ -64,6 +65,8 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
   const deck::Config config = deck::read(
       load(arguments.file), arguments.overrides,
       {options.ranks, deck::Purpose::train, model::parameter_names}, convert::read_architecture);
+  if (const std::string warning = run::every_warning(config.checkpoint); !warning.empty())
+    std::cout << warning << '\n';
   if (with_files) {
     ProblemList problems;
     const run::RunInputs inputs = check_files(config, Inspection{}, problems);

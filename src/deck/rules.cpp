@@ -275,7 +275,6 @@ class Rules : ViolationList {
       refuse_if(is_set && !has_folder, {key, "checkpoint.folder"},
                 fmt::format("{} = {} needs checkpoint.folder", key, value));
     };
-    needs_folder(checkpoint.every > 0, "checkpoint.every", fmt::format("{}", checkpoint.every));
     refuse_if(checkpoint.asynchronous && checkpoint.ranks_per_file > 1,
               {"checkpoint.asynchronous", "checkpoint.ranks_per_file"},
               fmt::format("checkpoint.asynchronous = true needs one file per rank; "

@@ -80,6 +80,14 @@ std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck
   return taken;
 }
 
+std::string every_warning(const deck::Checkpoint& deck) {
+  if (deck.every == 0 || !deck.folder.empty()) return "";
+  return fmt::format(
+      "warning     checkpoint.every = {} has no effect: checkpoint.folder is empty, so this run "
+      "writes no checkpoints",
+      deck.every);
+}
+
 Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
                          checkpoint::FolderLock* lock, const Provenance& provenance,
                          engine::Engine& engine, metrics::Console& console,

@@ -33,6 +33,10 @@ std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck
                                                     const grid::Group& world,
                                                     checkpoint::LockTimes times = {});
 
+/// Returns a warning if the deck has a number of steps between checkpoints but no folder for them.
+/// Empty otherwise.
+std::string every_warning(const deck::Checkpoint& deck);
+
 /// The checkpoint that a run resumes.
 struct Resumed {
   Index step = 0;                          // steps done

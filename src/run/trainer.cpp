@@ -231,6 +231,8 @@ void Trainer::announce(Index first_step) {
         "the kernel does not tell when this process began; times count from the program's start");
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
+  if (const std::string text = every_warning(config_.checkpoint); !text.empty())
+    console_.note(text);
   for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
   if (const std::string note = engine_->model_arithmetic().note; !note.empty())
     console_.note("attention   kzero's kernels: " + note);

@@ -176,6 +176,16 @@ class Notes(FilesTest):
         self.assertEqual(start["data"], {"files": 1, "tokens": 4090, "sequences": 334, "validation_sequences": 37})
         self.assertNotIn("validat", shown.split("validation  37")[1].split("step 1/6")[0], "nothing repeats itself")
 
+    def test_steps_between_checkpoints_without_a_folder_are_noted(self):
+        warning = "warning     checkpoint.every = 3 has no effect: checkpoint.folder is empty"
+        for result in (
+            self.check("checkpoint.folder=", "checkpoint.every=3"),
+            self.train("checkpoint.folder=", "checkpoint.every=3"),
+        ):
+            self.assertIn(warning, self.expect(result, 0).stdout)
+        self.assertFalse((self.folder / "saved").exists())
+        self.assertNotIn("warning", self.expect(self.train("checkpoint.every=3"), 0).stdout)
+
     def test_validation_that_is_hardly_meant_is_noted(self):
         repeats = self.expect(
             self.check("data.validation_fraction=0.1", "train.validate_every=6", "train.validation_batches=10"), 0

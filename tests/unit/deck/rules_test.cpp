@@ -104,11 +104,11 @@ TEST(Resolve, refuses_values_out_of_range) {
 TEST(Resolve, reports_every_broken_rule) {
   Config config;
   config.optimizer.warmup = 1000;
-  config.checkpoint.every = 5;
+  config.run.max_steps = 5;
   EXPECT_EQ(message_of(config, {.ranks = 0, .purpose = Purpose::train}),
             "configuration: optimizer.warmup must be at most train.steps = 100, found 1000\n"
             "configuration: data.files must name the files to train on, found none\n"
-            "configuration: checkpoint.every = 5 needs checkpoint.folder");
+            "configuration: run.max_steps = 5 needs checkpoint.folder");
 }
 
 TEST(Resolve, refuses_to_check_a_replay_without_a_record_of_it) {
