@@ -87,8 +87,8 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckArguments& argument
 }
 
 struct InspectArguments {
-  std::string path;
-  bool verify = false;
+  DeckArguments named;  // a checkpoint, without overrides; or a deck
+  InspectOptions options;
   Index sample = -1;  // negative: a checkpoint
 };
 
@@ -96,24 +96,35 @@ CLI::App* add_inspect(CLI::App& cli, InspectArguments& arguments) {
   CLI::App* command = cli.add_subcommand(
       "inspect", "show what a checkpoint holds, or a sequence of packed documents");
   command
-      ->add_option("checkpoint", arguments.path,
+      ->add_option("checkpoint", arguments.named.file,
                    "a checkpoint, or a folder of checkpoints; with --sample, an input deck")
       ->required();
-  auto* verify =
-      command->add_flag("--verify", arguments.verify, "read everything and compare every checksum");
+  command
+      ->add_option("overrides", arguments.named.overrides,
+                   "with --sample, key=value: replaces a key of the deck")
+      ->type_name(setting_value);
+  auto* verify = command->add_flag("--verify", arguments.options.verifies,
+                                   "read everything and compare every checksum");
+  auto* tensors = command->add_flag("--tensors", arguments.options.lists_tensors,
+                                    "also list the shard files, and the tensors with their shapes");
   command
       ->add_option("--sample", arguments.sample,
                    "show this sequence of the deck's training data, numbered from 0, with its "
                    "documents, targets and tokens")
       ->check(CLI::NonNegativeNumber)
       ->transform(whole_number())
-      ->excludes(verify);
+      ->excludes(verify)
+      ->excludes(tensors);
   return command;
 }
 
 ExitCode inspect(const InspectArguments& arguments) {
-  if (arguments.sample >= 0) return inspect_sample(arguments.path, arguments.sample);
-  return inspect(arguments.path, arguments.verify ? InspectMode::verify : InspectMode::describe);
+  const auto& [path, overrides] = arguments.named;
+  if (arguments.sample >= 0) return inspect_sample(arguments.named, arguments.sample);
+  KZERO_REQUIRE(overrides.empty(), ExitCode::usage,
+                "kzero inspect {} takes no further argument without --sample, found {}", path,
+                printable_start(overrides.front()));
+  return inspect(path, arguments.options);
 }
 
 ExitCode check(const DeckArguments& deck, const CheckArguments& arguments) {

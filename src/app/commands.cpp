@@ -82,18 +82,19 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
   return ExitCode::done;
 }
 
-ExitCode inspect(const std::string& path, InspectMode mode) {
-  std::cout << checkpoint::describe(path);
-  if (mode == InspectMode::describe) return ExitCode::done;
+ExitCode inspect(const std::string& path, const InspectOptions& options) {
+  std::cout << checkpoint::describe(
+      path, options.lists_tensors ? checkpoint::Extent::tensors : checkpoint::Extent::brief);
+  if (!options.verifies) return ExitCode::done;
   const std::vector<std::string> problems = checkpoint::verify(path);
   for (const std::string& problem : problems) std::cerr << printable_lines(problem) << '\n';
   if (problems.empty()) std::cout << "every checksum agrees\n";
   return problems.empty() ? ExitCode::done : ExitCode::files;
 }
 
-ExitCode inspect_sample(const std::string& deck_file, Index sample) {
-  const deck::Config config =
-      deck::read(load(deck_file), {}, {0, deck::Purpose::train}, convert::read_architecture);
+ExitCode inspect_sample(const DeckArguments& arguments, Index sample) {
+  const deck::Config config = deck::read(load(arguments.file), arguments.overrides,
+                                         {0, deck::Purpose::train}, convert::read_architecture);
   ProblemList problems;
   const data::Dataset dataset = data::open_dataset(config, problems);
   problems.throw_if_any(ExitCode::files);

@@ -25,11 +25,16 @@ struct CheckOptions {
 /// write those that it would write, as at the start of `train`.
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options);
 
-enum class InspectMode { describe, verify };
-ExitCode inspect(const std::string& checkpoint, InspectMode mode);
+struct InspectOptions {
+  bool lists_tensors = false;
+  bool verifies = false;
+};
+
+/// Describes a checkpoint, or the newest one in a folder.
+ExitCode inspect(const std::string& checkpoint, const InspectOptions& options);
 
 /// Prints a sequence of a deck's training data, numbered from 0 (see sample_text).
-ExitCode inspect_sample(const std::string& deck_file, Index sample);
+ExitCode inspect_sample(const DeckArguments& arguments, Index sample);
 
 /// Prints a line that begins with "note"; prints nothing for an empty text.
 void print_note(const std::string& note);

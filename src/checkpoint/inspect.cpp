@@ -45,6 +45,19 @@ std::string describe_origin(const fs::path& path) {
   return fmt::format("origin      {} in {}\n", fmt::join(names, ", "), printable(folder.string()));
 }
 
+std::string shards_and_tensors(const Manifest& m) {
+  std::string text;
+  for (const ShardFile& shard_file : m.shard_files) {
+    text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard_file.file),
+                        shard_file.bytes, shard_file.shards.size());
+  }
+  text += "tensors\n";
+  for (const Parameter& p : m.parameters) {
+    text += fmt::format("  {} [{}]\n", printable(p.name), fmt::join(p.shape, ", "));
+  }
+  return text;
+}
+
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index bytes = 0;
   Index elements = 0;
@@ -85,24 +98,18 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
                             ? "within its range"
                             : fmt::format("beyond its range since step {}", m.loss->sane_step + 1));
   text += describe_origin(path);
-  for (const ShardFile& shard_file : m.shard_files) {
-    text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard_file.file),
-                        shard_file.bytes, shard_file.shards.size());
-  }
-  text += "tensors\n";
-  for (const Parameter& p : m.parameters) {
-    text += fmt::format("  {} [{}]\n", printable(p.name), fmt::join(p.shape, ", "));
-  }
   return text;
 }
 
 }  // namespace
 
-std::string describe(const fs::path& path) {
+std::string describe(const fs::path& path, Extent extent) {
   std::string problems;
   for (const fs::path& candidate : some_candidates(path)) {
     try {
-      return problems + describe_manifest(candidate, manifest_of(candidate));
+      const Manifest manifest = manifest_of(candidate);
+      return problems + describe_manifest(candidate, manifest) +
+             (extent == Extent::tensors ? shards_and_tensors(manifest) : "");
     } catch (const Error& error) {
       problems += fmt::format("passed over: {}\n", printable_lines(error.what()));
     }

@@ -9,10 +9,15 @@
 
 namespace kzero::checkpoint {
 
-/// Returns lines of text with the step, tokens, grid, parameters and shard files of a checkpoint,
-/// or of the newest readable one in a folder of checkpoints. Reads manifests only. Throws
-/// Error(files) if there is none.
-std::string describe(const std::filesystem::path& path);
+enum class Extent {
+  brief,
+  tensors,  // also a line for each shard file and for each tensor
+};
+
+/// Returns lines of text with the step, tokens, grid and parameters of a checkpoint, or of the
+/// newest readable one in a folder of checkpoints. Reads manifests only. Throws Error(files) if
+/// there is none.
+std::string describe(const std::filesystem::path& path, Extent extent = Extent::brief);
 
 /// Returns every problem of a checkpoint, or of all in a folder of checkpoints: one message per
 /// file or dataset. Reads every byte. Throws Error(files) if `path` has none.

@@ -27,7 +27,8 @@ class Mistakes(LaunchTest):
                 ["train", "deck.toml", "--steps=3"],
                 "there is no option --steps; did you mean the deck's key, train.steps=VALUE?",
             ),
-            (["inspect", "a", "b"], "kzero inspect takes no further argument, found b"),
+            (["inspect", "a", "b"], "kzero inspect a takes no further argument without --sample, found b"),
+            (["inspect", "a", "--tensors", "--sample", "1"], "--tensors excludes --sample"),
             (["check"], "deck is required (kzero check --help says more)"),
         ):
             with self.subTest(arguments):

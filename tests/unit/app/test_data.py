@@ -275,6 +275,9 @@ class Documents(LaunchTest):
         targets = int(shown.split()[7])
         self.assertEqual(shown.count("["), targets)
         self.expect(self.run_kzero("inspect", "deck.toml", "--sample", "-1"), 2)
+        other = self.expect(self.run_kzero("inspect", "deck.toml", "train.seed=77", "--sample", "3"), 0).stdout
+        self.assertNotEqual(other, shown, "overrides apply")
+        self.expect(self.run_kzero("inspect", "deck.toml", "train.sede=7", "--sample", "3"), 2, "train.seed")
 
     def test_bad_documents_are_refused(self):
         too_long = "chat.docs: 6 of 30 documents have more than model.sequence = 9 tokens"

@@ -54,10 +54,15 @@ TEST_F(Readable, ByH5dump) {
 TEST_F(Readable, ByPeople) {
   save(world, folder, 7, 0);
   for (const fs::path& path : {folder, folder / "step_00000007"}) {
-    const std::string text = describe(path);
-    for (const char* part : {"7 steps", "7000 tokens", "stage 0", "bf16", "5411 in 5 tensors",
-                             "wte.weight [101, 48]", "shard_00000.h5", "untied"}) {
+    const std::string text = describe(path), with_tensors = describe(path, Extent::tensors);
+    for (const char* part :
+         {"7 steps", "7000 tokens", "stage 0", "bf16", "5411 in 5 tensors", "untied"}) {
       EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
+    }
+    EXPECT_EQ(with_tensors.find(text), 0U) << with_tensors;
+    for (const char* part : {"wte.weight [101, 48]", "shard_00000.h5"}) {
+      EXPECT_FALSE(contains(text, part)) << part << "\n" << text;
+      EXPECT_TRUE(contains(with_tensors, part)) << part << "\n" << with_tensors;
     }
     EXPECT_TRUE(verify(path).empty());
   }
