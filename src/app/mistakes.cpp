@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "app/option_names.hpp"
 #include "base/printable.hpp"
 #include "deck/quantity.hpp"
 #include "deck/schema.hpp"
@@ -41,15 +42,34 @@ std::string meant(const std::string& text) {
   return text.empty() ? "" : fmt::format("; did you mean {}?", text);
 }
 
-/// Explains an unknown option: a mistyped option, or a key of the deck written like an option.
-std::string unknown_option(const CLI::App& command, const std::string& argument) {
+/// The other commands that have the option, as a phrase; empty if there are none.
+std::string commands_with(const CLI::App& cli, const std::string& option) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : cli.get_subcommands([](const CLI::App*) { return true; })) {
+    const std::vector<std::string> options = options_of(*command);
+    const bool has_it = option != "--help" && std::ranges::find(options, option) != options.end();
+    if (has_it) names.push_back("kzero " + command->get_name());
+  }
+  return names.empty() ? ""
+                       : fmt::format("{}, which {} it", deck::alternatives(names),
+                                     names.size() == 1 ? "has" : "have");
+}
+
+/// Explains an unknown option: a mistyped option, another program's name of an option, a key of the
+/// deck written like an option, or an option of another command.
+std::string unknown_option(const CLI::App& cli, const CLI::App& command,
+                           const std::string& argument) {
   const std::string option = argument.substr(0, argument.find('='));
-  std::string near = nearest(option, options_of(command));
+  const std::vector<std::string> known = options_of(command);
+  std::string near = option_beginning(option, known);
+  if (near.empty()) near = option_elsewhere(option, known);
+  if (near.empty()) near = nearest(option, known);
   if (near.empty() && command.get_option_no_throw("overrides") != nullptr) {
     const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
     const std::string path = deck::nearest_path(name);
     if (!path.empty()) near = fmt::format("the deck's key, {}=VALUE", path);
   }
+  if (near.empty()) near = commands_with(cli, option);
   return fmt::format("there is no option {}{}", printable_start(option), meant(near));
 }
 
@@ -64,7 +84,7 @@ std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
   const auto option =
       std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with('-'); });
   if (option != extras.end()) {
-    text = unknown_option(command, *option);
+    text = unknown_option(cli, command, *option);
   } else if (!extras.empty() && parsed.empty()) {
     text = fmt::format("there is no command {}{}", printable_start(extras.front()),
                        meant(nearest(extras.front(), commands_of(cli))));

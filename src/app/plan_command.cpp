@@ -178,6 +178,7 @@ ExitCode fit_deck(const PlanArguments& arguments) {
   bool has_answer = false;
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (plan::Answer& answer : fits[i].answers) estimator.add_to(answer.entry, all[i].nodes);
+    plan::sort(fits[i]);
     has_answer = has_answer || !fits[i].answers.empty();
   }
   introduce(arguments, all, machine);

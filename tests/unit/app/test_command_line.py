@@ -29,6 +29,14 @@ class Mistakes(LaunchTest):
             ),
             (["inspect", "a", "b"], "kzero inspect a takes no further argument without --sample, found b"),
             (["inspect", "a", "--tensors", "--sample", "1"], "--tensors excludes --sample"),
+            (["generate", "a", "--max-new-tokens", "5"], "there is no option --max-new-tokens; did you mean --max-tokens?"),
+            (["generate", "a", "--temp=0.5"], "there is no option --temp; did you mean --temperature?"),
+            (["generate", "a", "--top_k", "5"], "there is no option --top_k; did you mean --top-k?"),
+            (["plan", "deck.toml", "--world-size", "8"], "there is no option --world-size; did you mean --ranks?"),
+            (["plan", "deck.toml", "--tensor-parallel-size=2"], "did you mean --tensor?"),
+            (["evaluate", "a", "b", "--batch_size", "2"], "there is no option --batch_size; did you mean --batch?"),
+            (["generate", "a", "--verify"], "there is no option --verify; did you mean kzero inspect, which has it?"),
+            (["train", "deck.toml", "--ranks=4"], "did you mean kzero check or kzero plan, which have it?"),
             (["check"], "deck is required (kzero check --help says more)"),
         ):
             with self.subTest(arguments):
