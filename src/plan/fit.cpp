@@ -1,5 +1,8 @@
 #include "plan/fit.hpp"
 
+#include <algorithm>
+#include <tuple>
+
 #include "plan/fitter.hpp"
 
 namespace kzero::plan {
@@ -15,6 +18,17 @@ Settings Answer::settings() const {
     settings.emplace_back("recompute.partition", entry.recompute.partition);
   }
   return settings;
+}
+
+void sort(Fit& fit) {
+  const auto rank = [](const Answer& answer) {
+    const Entry& entry = answer.entry;
+    const Index size = answer.search == Search::layers     ? entry.layers
+                       : answer.search == Search::sequence ? entry.sequence
+                                                           : 0;
+    return std::tuple(answer.search, -size, entry.estimate ? -entry.tokens_per_second() : 0.0);
+  };
+  std::ranges::stable_sort(fit.answers, {}, rank);
 }
 
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {

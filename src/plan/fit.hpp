@@ -36,6 +36,11 @@ struct Fit {
   std::vector<Refusal> refusals;
 };
 
+/// Sorts the answers: those of one search follow each other, the best first. The largest
+/// micro-batches are ordered by their tokens per second, sequences and layers by their number and
+/// then by their tokens per second. Answers without an estimate keep their order.
+void sort(Fit& fit);
+
 /// Searches variants of `deck`, which is resolved for `ranks`. Replaces its stage and recomputation
 /// mode, then its micro-batch, its sequence or its layers. Micro-batches divide a rank's part of
 /// the global batch. Sequences are searched in micro-batches of one, in steps of 64 tokens of each

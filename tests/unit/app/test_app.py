@@ -192,6 +192,20 @@ class Plan(LaunchTest):
             if layers != settings:
                 self.assertGreater(on_device(self.plan(*deck, *layers)[0]), budget)
 
+    def test_what_fits_best_comes_first(self):
+        answers = self.plan("deck.toml", "train.global_batch=48", "--ranks", "2", "--fit", "400KiB", *self.RATES)
+        searches = ("train.micro_batch", "model.sequence", "model.layers")
+        found = [next(i for i in (1, 2, 0) if searches[i] in answer["settings"]) for answer in answers]
+        self.assertEqual(found, sorted(found), "one search after the other")
+        for i in range(3):
+            ranked = [
+                (0 if i == 0 else -answer["settings"][searches[i]], -answer["tokens_per_second"])
+                for answer, search in zip(answers, found)
+                if search == i
+            ]
+            self.assertGreater(len(set(ranked)), 2)
+            self.assertEqual(ranked, sorted(ranked), searches[i])
+
     def test_nothing_fits(self):
         for arguments in (("deck.toml", "--fit", "1KiB", *self.RATES), ("--fit", "1B")):
             self.expect(self.run_kzero("plan", *arguments), 3, "fits in 1")
