@@ -6,6 +6,7 @@ Usage:
 """
 
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -64,6 +65,21 @@ class OwnText(Journey):
 
             self.run_in(sys.executable, "-B", ROOT / "postprocess/report.py", "runs/own_text", "-o", "report.html")
             self.assertIn("<html", (self.folder / "report.html").read_text()[:200])
+            self.continue_on_new_text()
+
+    def continue_on_new_text(self):
+        """As docs/tutorial.md's section says it, on input/continue.toml made smaller."""
+        prepare = [ROOT / "input/prepare.py", *sorted((ROOT / "src").glob("*")), "-o", "new", "--tokenizer", "exported"]
+        self.run_in(WITH_TOKENIZERS, "-B", *prepare, "--validation", 0.1)
+        smaller = ["model.sequence=32", "train.steps=24", "optimizer.decay=8", "train.validation_batches=2", "run.log_every=1"]
+        shown = self.launch("train", ROOT / "input/continue.toml", *smaller).splitlines()
+        for name in ("validation", "evaluation old text"):
+            (line,) = (line for line in shown[-4:] if f" {name} " in line)
+            last, before = (float(word) for word in re.findall(r"\d\.\d{4}", line.split(f" {name} ")[1])[:2])
+            if name == "validation":
+                self.assertLess(last, before, "it has learned from the new text")
+        self.run_in(KZERO, "convert", "runs/continue/checkpoints", "continued")
+        self.run_in(KZERO, "generate", "continued", "--prompt", "The", "--max-tokens", 8, "--seed", 3)
 
 
 if __name__ == "__main__":
