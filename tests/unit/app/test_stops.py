@@ -42,7 +42,8 @@ class EvaluationTest(LaunchTest):
         while True:
             with contextlib.suppress(OSError):
                 marked = mark.read_text().split("\n")[0]
-                if marked == str(step) and (self.saved / f"step_{step:08}").exists() and self.starts() == starts:
+                is_saved = step == 0 or (self.saved / f"step_{step:08}").exists()
+                if marked == str(step) and is_saved and self.starts() == starts:
                     return
             self.assertIsNone(launch.poll(), "it ended before the evaluation")
             self.assertLess(time.monotonic(), end, "it did not evaluate")
@@ -108,6 +109,16 @@ class InEvaluations(EvaluationTest):
         again = self.expect(self.train(*last, ranks=2), 0)
         self.assertNotIn("validation after", again.stdout)
         self.assertEqual(self.metrics("end")[-1]["reason"], "nothing_to_do")
+
+    def test_the_evaluation_before_the_first_step_is_done_in_full_by_the_restart(self):
+        self.expect(self.train(*COMMON, "checkpoint.folder=first", "run.metrics="), 0)
+        self.expect(self.run_kzero("convert", "first", "weights.safetensors"), 0)
+        run = (*COMMON, *VALIDATING, "train.validate_every=1000", "model.initial=weights.safetensors")
+        self.expect(self.train(*run, "checkpoint.folder=whole", "run.metrics=whole.jsonl", ranks=2), 0)
+        self.assertEqual([step for step, _ in self.losses("whole.jsonl", "validation")], [0, 5])
+        self.stop_in_evaluation(*run, ranks=2, rank=1, step=0)
+        self.expect(self.train(*run, ranks=2), 0)
+        self.expect_the_same_run("validation")
 
     def test_a_run_that_is_killed_within_one_completes_it_later(self):
         run = (*COMMON, *VALIDATION, "checkpoint.every=3")
