@@ -204,7 +204,9 @@ void Console::checkpoint(const CheckpointRecord& record) {
       beside ? fmt::format(", training waited {}", format_seconds(record.stall_seconds)) : ""));
 }
 
-void Console::note(const std::string& text) { print_line(text); }
+void Console::note(const std::string& text) {
+  if (!text.empty()) print_line(text);
+}
 
 void Console::remember(const std::string& name, Index step, double loss) {
   auto found = std::ranges::find(evaluated_, name, &Evaluated::name);

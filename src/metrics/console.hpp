@@ -57,7 +57,7 @@ class Console {
   void evaluation(const EvaluationRecord& record);
   void checkpoint(const CheckpointRecord& record);
 
-  /// Prints any other event as one line in the caller's words; `text` has no line end.
+  /// Prints any other event as one line, and nothing for an empty text. `text` has no line end.
   void note(const std::string& text);
 
   /// Prints the closing summary, the losses last.

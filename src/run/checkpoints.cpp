@@ -194,8 +194,7 @@ std::optional<Index> Checkpoints::resume() {
   warn_if_beyond_range(m.step);
   const std::vector<std::string> changes = deck::changes(m.deck, request_.deck);
   for (const std::string& change : changes) console_.note(change);
-  if (const std::string warning = rate_warning(m, config_); !warning.empty())
-    console_.note(warning);
+  console_.note(rate_warning(m, config_));
   const auto reasons = bit_changes(m, changes, config_, provenance_);
   console_.note(reasons.empty()
                     ? "resumes bit for bit"

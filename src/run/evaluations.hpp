@@ -26,7 +26,7 @@ class Evaluations {
   /// completes the evaluations. Not collective.
   void mark_if_due(Index steps_done);
 
-  /// Does the same for all evaluations, before the first step of a run. Not collective.
+  /// Does the same for all evaluations, to compare given weights with later ones. Not collective.
   void mark_before_steps() { mark_if_due(0); }
 
   /// Runs the evaluations that mark_if_due() found due, and reports each complete one. Before

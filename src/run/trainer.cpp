@@ -67,7 +67,6 @@ class Trainer {
   void announce(Index first_step);
   void report(Index step, const engine::StepResult& result, double seconds);
   std::optional<Ending> evaluate(Index steps_done, bool is_restart = false);
-  std::optional<Ending> evaluate_before_steps(Index steps_done);
   Ending make_steps(Index first_step, Index& done, Replay& replay);
   void require_progress(const Ending& ending, Index first_step, Index done) const;
   ExitCode finish(const Ending& ending, Index steps_done);
@@ -231,8 +230,7 @@ void Trainer::announce(Index first_step) {
         "the kernel does not tell when this process began; times count from the program's start");
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
-  if (const std::string text = every_warning(config_.checkpoint); !text.empty())
-    console_.note(text);
+  console_.note(every_warning(config_.checkpoint));
   for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
   if (const std::string note = engine_->model_arithmetic().note; !note.empty())
     console_.note("attention   kzero's kernels: " + note);
@@ -283,14 +281,6 @@ std::optional<Ending> Trainer::evaluate(Index steps_done, bool is_restart) {
   return is_complete ? std::nullopt : found;
 }
 
-/// A run that starts from given weights first evaluates them, so that its later losses have
-/// something to be compared with. Those of random weights say nothing.
-std::optional<Ending> Trainer::evaluate_before_steps(Index steps_done) {
-  const bool is_restart = checkpoints_->resumed().has_value();
-  if (!is_restart && !config_.model.initial.empty()) evaluations_->mark_before_steps();
-  return evaluate(steps_done, is_restart);
-}
-
 /// Writes the end file and the closing reports, and returns the exit code. The end file is first,
 /// because a stopping run may be killed while it prints.
 ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
@@ -329,7 +319,8 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
 /// has left.
 Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
   const Index steps = config_.train.steps;
-  if (auto stopped = evaluate_before_steps(done)) return *stopped;
+  if (!checkpoints_->resumed() && !config_.model.initial.empty()) evaluations_->mark_before_steps();
+  if (auto stopped = evaluate(done, checkpoints_->resumed().has_value())) return *stopped;
   if (done >= steps) return {evaluations_->completed() > 0 ? "completed" : "nothing_to_do"};
   while (true) {
     if (profile_) profile_->before_step(done);
