@@ -226,8 +226,7 @@ void Trainer::announce(Index first_step) {
   if (config_.zero.offload == deck::Offload::host && tensor::on_host)
     console_.note("zero.offload: this build computes on the host, where the state is already");
   if (deadline_ && !runtime::knows_process_start())
-    console_.note(
-        "the kernel does not tell when this process began; times count from the program's start");
+    console_.note("the kernel does not tell when the process began; times count from the start");
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
   console_.note(every_warning(config_.checkpoint));
