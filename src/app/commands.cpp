@@ -13,6 +13,7 @@
 #include "convert/origin.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
+#include "engine/saved_parameters.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
 #include "model/definition.hpp"
@@ -84,9 +85,10 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
 
 ExitCode inspect(const std::string& path, const InspectOptions& options) {
   std::cout << checkpoint::describe(
-      path, options.lists_tensors ? checkpoint::Extent::tensors : checkpoint::Extent::brief);
+      path, engine::saved_parameters,
+      options.lists_tensors ? checkpoint::Extent::tensors : checkpoint::Extent::brief);
   if (!options.verifies) return ExitCode::done;
-  const std::vector<std::string> problems = checkpoint::verify(path);
+  const std::vector<std::string> problems = checkpoint::verify(path, engine::saved_parameters);
   for (const std::string& problem : problems) std::cerr << printable_lines(problem) << '\n';
   if (problems.empty()) std::cout << "every checksum agrees\n";
   return problems.empty() ? ExitCode::done : ExitCode::files;

@@ -17,6 +17,7 @@
 #include "deck/quantity.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
+#include "engine/saved_parameters.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "model/definition.hpp"
@@ -71,7 +72,7 @@ void export_checkpoint(const grid::Group& world, const ConvertArguments& argumen
   KZERO_REQUIRE(target.is_folder || arguments.tokenizer.empty(), ExitCode::usage,
                 "--tokenizer is copied into a folder; {} is one file", arguments.to);
   std::vector<std::string> problems;
-  const checkpoint::Found found = checkpoint::open(world, from, problems);
+  const checkpoint::Found found = checkpoint::open(world, from, engine::saved_parameters, problems);
   for (const std::string& problem : problems)
     std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
   KZERO_REQUIRE(found.manifest.adapters || !arguments.merge, ExitCode::usage,

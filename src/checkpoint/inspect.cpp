@@ -9,6 +9,7 @@
 #include "checkpoint/folder/origin.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/format/manifest.hpp"
+#include "checkpoint/format/validate.hpp"
 #include "checkpoint/format/verify.hpp"
 
 namespace kzero::checkpoint {
@@ -26,9 +27,10 @@ std::vector<fs::path> some_candidates(const fs::path& path) {
   return paths;
 }
 
-Manifest manifest_of(const fs::path& path) {
+Manifest manifest_of(const fs::path& path, const ParametersOf& parameters_of) {
   Manifest manifest = read_manifest(path);
   require_named_after(path, manifest.step);
+  require_parameters(manifest, parameters_of, path / manifest_name);
   return manifest;
 }
 
@@ -103,11 +105,11 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
 
 }  // namespace
 
-std::string describe(const fs::path& path, Extent extent) {
+std::string describe(const fs::path& path, const ParametersOf& parameters_of, Extent extent) {
   std::string problems;
   for (const fs::path& candidate : some_candidates(path)) {
     try {
-      const Manifest manifest = manifest_of(candidate);
+      const Manifest manifest = manifest_of(candidate, parameters_of);
       return problems + describe_manifest(candidate, manifest) +
              (extent == Extent::tensors ? shards_and_tensors(manifest) : "");
     } catch (const Error& error) {
@@ -117,7 +119,7 @@ std::string describe(const fs::path& path, Extent extent) {
   fail(ExitCode::files, "{}: holds no readable checkpoint\n{}", path.string(), problems);
 }
 
-std::vector<std::string> verify(const fs::path& path) {
+std::vector<std::string> verify(const fs::path& path, const ParametersOf& parameters_of) {
   std::vector<std::string> problems;
   const std::vector<fs::path> paths = some_candidates(path);
   try {
@@ -127,12 +129,17 @@ std::vector<std::string> verify(const fs::path& path) {
   }
   for (const fs::path& candidate : paths) {
     try {
-      const Manifest manifest = manifest_of(candidate);
+      const Manifest manifest = manifest_of(candidate, parameters_of);
       Targets none;
+      const std::size_t before = problems.size();
       for (const ShardFile& shard_file : manifest.shard_files) {
         const auto found = verify_shard(candidate, manifest, shard_file, {}, none);
         problems.insert(problems.end(), found.begin(), found.end());
       }
+      if (problems.size() > before) continue;
+      const std::string gap = coverage_problem(manifest);
+      if (!gap.empty())
+        problems.push_back(fmt::format("{}: {}", (candidate / manifest_name).string(), gap));
     } catch (const Error& error) {
       problems.emplace_back(error.what());
     }

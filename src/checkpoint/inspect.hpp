@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/types.hpp"
+#include "checkpoint/format/manifest.hpp"
 
 namespace kzero::checkpoint {
 
@@ -16,11 +16,13 @@ enum class Extent {
 
 /// Returns lines of text with the step, tokens, grid and parameters of a checkpoint, or of the
 /// newest readable one in a folder of checkpoints. Reads manifests only. Throws Error(files) if
-/// there is none.
-std::string describe(const std::filesystem::path& path, Extent extent = Extent::brief);
+/// there is none. `parameters_of` as for newest() (search.hpp).
+std::string describe(const std::filesystem::path& path, const ParametersOf& parameters_of,
+                     Extent extent = Extent::brief);
 
 /// Returns every problem of a checkpoint, or of all in a folder of checkpoints: one message per
 /// file or dataset. Reads every byte. Throws Error(files) if `path` has none.
-std::vector<std::string> verify(const std::filesystem::path& path);
+std::vector<std::string> verify(const std::filesystem::path& path,
+                                const ParametersOf& parameters_of);
 
 }  // namespace kzero::checkpoint

@@ -1,7 +1,5 @@
 #include "checkpoint/reader.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 
@@ -299,23 +297,6 @@ std::string weights_in(const Found& found, bool is_average) {
                 "begun",
                 found.path.string());
   return param::averaged_weights;
-}
-
-void require_same_parameters(const Found& found, const param::Table& table) {
-  const auto& saved = found.manifest.parameters;
-  const auto wanted = parameters_of(table);
-  const auto describe = [](const std::vector<Parameter>& list, std::size_t i) {
-    return i < list.size() ? fmt::format("{} [{}]", list[i].name, fmt::join(list[i].shape, ", "))
-                           : std::string("nothing more");
-  };
-  for (std::size_t i = 0; i < std::max(saved.size(), wanted.size()); ++i) {
-    if (i < saved.size() && i < wanted.size() && saved[i] == wanted[i]) continue;
-    fail(ExitCode::usage,
-         "{}: is of another model: parameter {} is {} there and {} in the deck's model; set "
-         "[model] as it "
-         "was saved (`kzero inspect` shows it) or choose another checkpoint.folder",
-         found.path.string(), i, describe(saved, i), describe(wanted, i));
-  }
 }
 
 }  // namespace kzero::checkpoint

@@ -28,7 +28,4 @@ void require_saved_values(const grid::Group& world, const Found& found,
 /// Error(usage) if the checkpoint has no average, or is from before the first update.
 std::string weights_in(const Found& found, bool is_average);
 
-/// Throws Error(usage) that names the first difference if the saved model is not that of `table`.
-void require_same_parameters(const Found& found, const param::Table& table);
-
 }  // namespace kzero::checkpoint

@@ -36,28 +36,10 @@ fs::path begin(const grid::Group& world, const fs::path& folder, const Manifest&
   return world.broadcast(partial);
 }
 
-/// Checks that the shards cover every element of every parameter exactly once, because a checkpoint
-/// with a hole is worse than none. Ranges are expanded for one parameter at a time.
+/// A checkpoint with a hole is worse than none.
 void check_coverage(const Manifest& manifest) {
-  const auto held = shards_by_parameter(manifest);
-  for (std::size_t p = 0; p < held.size(); ++p) {
-    std::vector<Range> ranges;
-    for (const LocatedShard& part : held[p]) {
-      const auto own = expand(part.shard->runs);
-      ranges.insert(ranges.end(), own.begin(), own.end());
-    }
-    std::ranges::sort(ranges, {}, &Range::begin);
-    Index end = 0;
-    for (const Range& range : ranges) {
-      if (range.begin != end) break;
-      end += range.count;
-    }
-    const Parameter& parameter = manifest.parameters[p];
-    KZERO_REQUIRE(end == parameter.elements() && elements_of(ranges) == end, ExitCode::other,
-                  "internal error: the ranks' ranges of {} do not cover its {} elements once "
-                  "(element {} is the first to be missing or doubled)",
-                  parameter.name, parameter.elements(), end);
-  }
+  const std::string problem = coverage_problem(manifest);
+  KZERO_REQUIRE(problem.empty(), ExitCode::other, "internal error: {}", problem);
 }
 
 /// Completes the root's manifest with the ranks' records of their shard files.

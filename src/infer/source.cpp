@@ -18,6 +18,7 @@
 #include "convert/weight_files.hpp"
 #include "convert/weights.hpp"
 #include "deck/reader.hpp"
+#include "engine/saved_parameters.hpp"
 #include "grid/agreement.hpp"
 #include "model/definition.hpp"
 
@@ -111,8 +112,8 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
   Source source;
   source.is_checkpoint = true;
   std::vector<std::string> problems;
-  const auto found =
-      std::make_shared<const checkpoint::Found>(checkpoint::open(world, path, problems));
+  const auto found = std::make_shared<const checkpoint::Found>(
+      checkpoint::open(world, path, engine::saved_parameters, problems));
   for (const std::string& problem : problems) source.notes.push_back("passed over: " + problem);
   source.path = found->path.string();
   source.origin = checkpoint::origin_folder(found->path);
@@ -128,7 +129,6 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
     source.config.model = manifest.model;
     if (!options.is_as_trained) source.config.model.sequence = context;
     source.config = adapted(source.config, options, world.size());
-    checkpoint::require_same_parameters(*found, model::define(source.config)->table({}));
     array = checkpoint::weights_in(*found, options.is_average);
   });
   source.values = [found, array, precision = source.config.train.precision](

@@ -15,6 +15,7 @@
 #include "checkpoint/reader.hpp"
 #include "deck/changes.hpp"
 #include "engine/engine.hpp"
+#include "engine/saved_parameters.hpp"
 #include "grid/agreement.hpp"
 #include "optim/optimizer.hpp"
 #include "run/rate_warning.hpp"
@@ -130,7 +131,8 @@ std::optional<checkpoint::Found> Checkpoints::newest(
     return std::nullopt;
   }
   std::vector<std::string> problems;
-  auto found = checkpoint::newest(grid_.world(), deck.folder, problems, wanted);
+  auto found =
+      checkpoint::newest(grid_.world(), deck.folder, engine::saved_parameters, problems, wanted);
   if (grid_.world().is_root() && !(deck.strict && found)) {
     for (const std::string& problem : problems)
       std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';

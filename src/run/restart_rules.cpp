@@ -24,14 +24,12 @@ std::string with_its_weights(const checkpoint::Found& found) {
       found.path.string());
 }
 
-void require_same_model(const checkpoint::Found& found, const RunRequest& request,
-                        const param::Table& table) {
+void require_same_model(const checkpoint::Found& found, const RunRequest& request) {
   const auto changes = deck::architecture_changes(found.manifest.model, request.config.model);
   KZERO_REQUIRE(changes.empty(), ExitCode::usage,
                 "{}: is of another model ({}), so its weights would compute something else; set "
                 "[model] as it was saved, or choose another checkpoint.folder to start afresh",
                 found.path.string(), fmt::join(changes, "; "));
-  checkpoint::require_same_parameters(found, table);
 }
 
 /// Adapters compute what they learned with their own rank, scale and frozen weights alone.
@@ -113,7 +111,7 @@ bool is_of_same_optimizer(const checkpoint::Found& found, const engine::Blueprin
 void require_same_training(const checkpoint::Found& found, const RunRequest& request,
                            const engine::Blueprint& blueprint, const Sources& sources) {
   require_same_adapters(found, request, sources.base_hash);
-  require_same_model(found, request, blueprint.trained);
+  require_same_model(found, request);
   require_same_state(found, request, blueprint);
   require_same_data(found, request, sources.data_digest);
 }

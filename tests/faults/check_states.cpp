@@ -15,6 +15,7 @@
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/folder/search.hpp"
 #include "checkpoint/inspect.hpp"
+#include "engine/saved_parameters.hpp"
 #include "grid/group.hpp"
 
 namespace {
@@ -27,7 +28,7 @@ std::string name_of(const std::optional<checkpoint::Found>& found) {
 
 bool verify(const std::filesystem::path& path) {
   try {
-    return checkpoint::verify(path).empty();
+    return checkpoint::verify(path, engine::saved_parameters).empty();
   } catch (const Error&) {
     return false;
   }
@@ -62,9 +63,9 @@ std::string answer(const grid::Group& alone, const std::string& folder) {
       if (path.has_extension() || is_sound(path)) continue;
       damaged.push_back(path.filename().string());
     }
-    before = name_of(checkpoint::newest(alone, folder, problems));
+    before = name_of(checkpoint::newest(alone, folder, engine::saved_parameters, problems));
     if (std::filesystem::exists(folder)) checkpoint::remove_stale(folder);
-    after = name_of(checkpoint::newest(alone, folder, problems));
+    after = name_of(checkpoint::newest(alone, folder, engine::saved_parameters, problems));
   } catch (const Error& error) {
     problems.emplace_back(error.what());
   }

@@ -180,7 +180,7 @@ TEST(Muon, ChecksItsStateOnAnyOtherGrid) {
       Training second(config, group);
       ASSERT_EQ(load(second, group, folder.path()), 2);
       std::vector<std::string> problems;
-      const auto found = checkpoint::open(group, folder.path(), problems);
+      const auto found = checkpoint::open(group, folder.path(), engine::saved_parameters, problems);
       checkpoint::require_saved_values(group, found, second.engine->owned_shards());
     }
   }

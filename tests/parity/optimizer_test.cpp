@@ -106,7 +106,7 @@ TEST_P(OtherOptimizer, OnOtherRanksLoadsTheSavedBits) {
         EXPECT_TRUE(same_bits(training.state(), saved)) << from << " to " << to;
       }
       std::vector<std::string> problems;
-      const auto found = checkpoint::open(loading, path, problems);
+      const auto found = checkpoint::open(loading, path, engine::saved_parameters, problems);
       Training cut = training_on(loading, 3);
       ASSERT_EQ(load(cut, loading, path), 3);
       checkpoint::require_saved_values(loading, found, cut.engine->owned_shards());
@@ -122,7 +122,7 @@ TEST_P(OtherOptimizer, DoesNotGoOnFromAdamWsState) {
   save(adamw, group, folder.path(), 0);
   Training sgd = training_of(2);
   std::vector<std::string> problems;
-  const auto found = checkpoint::open(group, folder.path(), problems);
+  const auto found = checkpoint::open(group, folder.path(), engine::saved_parameters, problems);
   run::RunRequest request;
   request.config = sgd.config;
   const auto check = [&](const Training& training) {

@@ -6,6 +6,7 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/writer.hpp"
 #include "deck/writer.hpp"
+#include "engine/saved_parameters.hpp"
 #include "optim/optimizer.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/training.hpp"
@@ -35,6 +36,8 @@ inline checkpoint::Written save(Training& training, const grid::Group& group,
   checkpoint::Manifest m;
   m.deck = deck::resolved(training.config);
   m.model = training.config.model;
+  if (trains_adapters(training.config.lora))
+    m.adapters = {training.config.lora, training.engine->base_hash()};
   m.data_ranks = training.grid.data().size();
   m.tensor_ranks = training.grid.tensor().size();
   m.stage = training.config.zero.stage;
@@ -66,7 +69,8 @@ inline checkpoint::Written save(Training& training, const grid::Group& group,
 inline Index load(Training& training, const grid::Group& group,
                   const std::filesystem::path& folder) {
   std::vector<std::string> problems;
-  const checkpoint::Found found = checkpoint::open(group, folder, problems);
+  const checkpoint::Found found =
+      checkpoint::open(group, folder, engine::saved_parameters, problems);
   EXPECT_TRUE(problems.empty());
   checkpoint::read(found, training.engine->local_shards());
   training.engine->loaded();

@@ -40,7 +40,8 @@ std::vector<std::string> shared_candidates(const grid::Group& world, const fs::p
 }
 
 /// One rank reads the manifest's bytes. All ranks parse them.
-Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
+Manifest shared_manifest(const grid::Group& world, const fs::path& path,
+                         const ParametersOf& parameters_of) {
   std::string bytes;
   grid::collectively(world, [&] {
     if (world.is_root()) bytes = load_file(path / manifest_name);
@@ -50,6 +51,7 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
   grid::collectively(world, [&] {
     manifest = parse_manifest(bytes, path / manifest_name);
     require_named_after(path, manifest.step);
+    require_parameters(manifest, parameters_of, path / manifest_name);
   });
   return manifest;
 }
@@ -78,11 +80,11 @@ std::vector<std::string> shared_verification(const grid::Group& world, const fs:
 }  // namespace
 
 std::optional<Found> newest(const grid::Group& world, const fs::path& folder,
-                            std::vector<std::string>& problems,
+                            const ParametersOf& parameters_of, std::vector<std::string>& problems,
                             std::span<const StateShard> wanted) {
   for (const std::string& path : shared_candidates(world, folder)) {
     try {
-      Found found{path, shared_manifest(world, path)};
+      Found found{path, shared_manifest(world, path, parameters_of)};
       Targets targets(wanted, found.manifest);
       const auto damage = shared_verification(world, path, found.manifest, targets);
       if (damage.empty()) {
@@ -97,8 +99,9 @@ std::optional<Found> newest(const grid::Group& world, const fs::path& folder,
   return std::nullopt;
 }
 
-Found open(const grid::Group& world, const fs::path& path, std::vector<std::string>& problems) {
-  auto found = newest(world, path, problems);
+Found open(const grid::Group& world, const fs::path& path, const ParametersOf& parameters_of,
+           std::vector<std::string>& problems) {
+  auto found = newest(world, path, parameters_of, problems);
   KZERO_REQUIRE(found, ExitCode::files, "{}: holds no complete checkpoint{}{}", path.string(),
                 problems.empty() ? "" : "\n", fmt::join(problems, "\n"));
   return std::move(*found);

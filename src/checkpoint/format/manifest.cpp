@@ -1,5 +1,7 @@
 #include "checkpoint/format/manifest.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -9,6 +11,7 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/input_file.hpp"
+#include "base/printable.hpp"
 #include "checkpoint/format/model_record.hpp"
 #include "checkpoint/format/validate.hpp"
 #include "storage/files.hpp"
@@ -130,30 +133,6 @@ param::StateArrays get_state_arrays(const storage::Hdf5File& file,
                                                           : param::Extent::all_but_matrices});
   }
   return arrays;
-}
-
-void put_adapters(storage::Hdf5File& file, const std::optional<AdapterRecord>& adapters) {
-  if (!adapters) return;
-  file.set_attribute("/", "adapter_rank", adapters->lora.rank);
-  file.create_group("/adapters");
-  file.set_attribute("/adapters", "alpha", adapters->lora.alpha);
-  file.set_attribute("/adapters", "base_hash", adapters->base_hash);
-  put(file, "/adapters/targets", adapters->lora.targets);
-}
-
-std::optional<AdapterRecord> get_adapters(const storage::Hdf5File& file,
-                                          const std::filesystem::path& path) {
-  if (!file.has_attribute("/", "adapter_rank")) return std::nullopt;
-  AdapterRecord record;
-  record.lora.rank = file.attribute<Index>("/", "adapter_rank");
-  record.lora.alpha = file.attribute<double>("/adapters", "alpha");
-  record.base_hash = file.attribute<std::uint64_t>("/adapters", "base_hash");
-  record.lora.targets = file.read<std::string>("/adapters/targets");
-  KZERO_REQUIRE(record.lora.rank > 0 && record.lora.alpha > 0 && !record.lora.targets.empty(),
-                ExitCode::files,
-                "{}: its adapters of rank {} with alpha {} for {} kinds of layers are impossible",
-                path.string(), record.lora.rank, record.lora.alpha, record.lora.targets.size());
-  return record;
 }
 
 constexpr const char* axis_names[] = {"row", "column"};  // by param::Axis
@@ -317,6 +296,25 @@ std::vector<Parameter> parameters_of(const param::Table& table) {
   return parameters;
 }
 
+void require_parameters(const Manifest& manifest, const ParametersOf& parameters_of_model,
+                        const std::filesystem::path& path) {
+  const std::vector<Parameter> wanted = parameters_of_model(manifest), &held = manifest.parameters;
+  const auto describe = [](const std::vector<Parameter>& list, std::size_t i) {
+    if (i >= list.size()) return std::string("nothing more");
+    return fmt::format("{} [{}]", printable_start(list[i].name), fmt::join(list[i].shape, ", "));
+  };
+  const auto [found, right] = std::ranges::mismatch(held, wanted);
+  const auto i = static_cast<std::size_t>(found - held.begin());
+  KZERO_REQUIRE(i == held.size() && i == wanted.size(), ExitCode::files,
+                "{}: its parameter {} is {}, but the model{} that it records has {}; it is damaged "
+                "or forged",
+                path.string(), i, describe(held, i),
+                manifest.adapters
+                    ? fmt::format(" with adapters of rank {}", manifest.adapters->lora.rank)
+                    : "",
+                describe(wanted, i));
+}
+
 std::vector<std::vector<LocatedShard>> shards_by_parameter(const Manifest& manifest) {
   std::vector<std::vector<LocatedShard>> held(manifest.parameters.size());
   for (std::size_t s = 0; s < manifest.shard_files.size(); ++s) {
@@ -372,7 +370,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
                 deck.size());
   manifest.deck = deck.front();
   manifest.model = get_model(file, path);
-  manifest.adapters = get_adapters(file, path);
+  manifest.adapters = get_adapters(file, manifest.model, path);
   manifest.loss = get_loss(file, manifest.step, path);
   manifest.norms = get_norms(file, manifest.skipped_steps, manifest.skipped_in_row, path);
   manifest.parameters = get_parameters(file, path);

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/format/adapter_record.hpp"
 #include "checkpoint/format/loss_record.hpp"
 #include "checkpoint/format/norm_record.hpp"
 #include "checkpoint/format/runs.hpp"
@@ -56,12 +58,6 @@ struct ShardFile {
   std::vector<StoredShard> shards{};
 };
 
-/// Of a run that trained adapters: the checkpoint holds these alone.
-struct AdapterRecord {
-  deck::Lora lora;              // its rank, alpha and targets
-  std::uint64_t base_hash = 0;  // of the frozen weights (engine::Engine::base_hash)
-};
-
 struct Manifest {
   std::string kzero_version;  // write() fills in these two
   std::string git_hash;
@@ -94,6 +90,15 @@ struct Manifest {
   std::vector<Parameter> parameters;
   std::vector<ShardFile> shard_files;  // filled in by write()
 };
+
+/// Returns the parameters that a checkpoint with this manifest has to hold, by its model and its
+/// adapters alone: engine::saved_parameters, as this folder does not know models.
+using ParametersOf = std::function<std::vector<Parameter>(const Manifest&)>;
+
+/// Throws Error(files) with the first parameter of the manifest that is not the one of its model.
+/// Everything that reads values or sizes relies on this; `path` is for messages.
+void require_parameters(const Manifest& manifest, const ParametersOf& parameters_of_model,
+                        const std::filesystem::path& path);
 
 struct LocatedShard {
   Index shard_file = 0;

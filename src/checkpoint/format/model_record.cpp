@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "deck/architecture.hpp"
+#include "deck/model_rules.hpp"
 
 namespace kzero::checkpoint {
 
@@ -60,6 +61,9 @@ deck::Model get_model(const storage::Hdf5File& file, const std::filesystem::path
   for (const deck::Key* key : deck::defining_keys(model.family)) {
     if (key != &family) take(*key);
   }
+  const auto violations = deck::apply_model_rules(model);
+  KZERO_REQUIRE(violations.empty(), ExitCode::files, "{}: its model is impossible: {}",
+                path.string(), violations.front().text);
   return model;
 }
 

@@ -45,6 +45,25 @@ bool fits(const StoredShard& shard, const ShardFile& shard_file, const param::St
   return true;
 }
 
+/// Checks that the shards hold as many elements of each parameter as it has.
+void require_held(const Manifest& manifest, const std::filesystem::path& path) {
+  std::vector<Index> held(manifest.parameters.size(), 0);
+  for (const ShardFile& shard_file : manifest.shard_files) {
+    for (const StoredShard& shard : shard_file.shards) {
+      const bool can_be_counted = !__builtin_add_overflow(
+          held[shard.parameter], elements_of(shard.runs), &held[shard.parameter]);
+      KZERO_REQUIRE(can_be_counted, ExitCode::files, "{}: holds too many elements of {}",
+                    path.string(), manifest.parameters[shard.parameter].name);
+    }
+  }
+  for (std::size_t p = 0; p < held.size(); ++p) {
+    const Parameter& parameter = manifest.parameters[p];
+    KZERO_REQUIRE(held[p] == parameter.elements(), ExitCode::files,
+                  "{}: holds {} elements of {}, which has {}", path.string(), held[p],
+                  parameter.name, parameter.elements());
+  }
+}
+
 /// Checks that the bytes of all tensors' states can be counted.
 void require_countable(const Manifest& manifest, const std::filesystem::path& path) {
   Index total = 0;
@@ -94,6 +113,16 @@ void require_counts(const Manifest& m, const std::filesystem::path& path) {
                 path.string(), m.optimizer_start, m.step, m.skipped_steps);
 }
 
+/// Checks numbers that a restart and people compare.
+void require_grid(const Manifest& m, const std::filesystem::path& path) {
+  constexpr Index most_ranks = 1'000'000'000, most_stages = 3;
+  const auto is_count = [](Index ranks) { return ranks >= 1 && ranks <= most_ranks; };
+  KZERO_REQUIRE(
+      is_count(m.data_ranks) && is_count(m.tensor_ranks) && m.stage >= 0 && m.stage <= most_stages,
+      ExitCode::files, "{}: its grid is impossible: {} data x {} tensor ranks, stage {}",
+      path.string(), m.data_ranks, m.tensor_ranks, m.stage);
+}
+
 }  // namespace
 
 void require_state_arrays(const param::StateArrays& arrays, const std::filesystem::path& path) {
@@ -107,8 +136,33 @@ void require_state_arrays(const param::StateArrays& arrays, const std::filesyste
                 path.string(), count, param::most_state_arrays);
 }
 
+std::string coverage_problem(const Manifest& manifest) {
+  const auto held = shards_by_parameter(manifest);
+  for (std::size_t p = 0; p < held.size(); ++p) {
+    std::vector<Range> ranges;
+    for (const LocatedShard& part : held[p]) {
+      const auto own = expand(part.shard->runs);
+      ranges.insert(ranges.end(), own.begin(), own.end());
+    }
+    std::ranges::sort(ranges, {}, &Range::begin);
+    Index end = 0;
+    for (const Range& range : ranges) {
+      if (range.begin != end) break;
+      end += range.count;
+    }
+    const Parameter& parameter = manifest.parameters[p];
+    if (end == parameter.elements() && elements_of(ranges) == end) continue;
+    return fmt::format(
+        "its ranges of {} do not cover its {} elements once (element {} is the first to be missing "
+        "or doubled)",
+        parameter.name, parameter.elements(), end);
+  }
+  return "";
+}
+
 void validate(const Manifest& manifest, const std::filesystem::path& path) {
   require_counts(manifest, path);
+  require_grid(manifest, path);
   require_state_arrays(manifest.state_arrays, path);
   require_countable(manifest, path);
   require_reduced_state(manifest, path);
@@ -130,6 +184,7 @@ void validate(const Manifest& manifest, const std::filesystem::path& path) {
                     parameter.name, shard_file.file, shard_file.bytes);
     }
   }
+  require_held(manifest, path);
 }
 
 }  // namespace kzero::checkpoint

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "checkpoint/format/manifest.hpp"
 
@@ -13,8 +14,14 @@ namespace kzero::checkpoint {
 void require_state_arrays(const param::StateArrays& arrays, const std::filesystem::path& path);
 
 /// Throws Error(files) with the first impossible number: more skipped steps than steps, a tensor
-/// too large to count, a file outside the checkpoint's folder, ranges that overlap or exceed their
-/// tensor, parts that exceed their file. `path` is for messages.
+/// too large to count, a file outside the checkpoint's folder, ranges of a shard that overlap or
+/// exceed their tensor, parts that exceed their file, elements that are missing. `path` is for
+/// messages.
 void validate(const Manifest& manifest, const std::filesystem::path& path);
+
+/// Describes the first parameter of which the shards together do not hold each element once. Empty
+/// if there is none. Expands the ranges of one parameter at a time, so the files' sizes, which
+/// bound their number, must be those of the manifest.
+std::string coverage_problem(const Manifest& manifest);
 
 }  // namespace kzero::checkpoint

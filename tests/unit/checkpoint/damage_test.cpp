@@ -43,7 +43,7 @@ TEST_F(Damage, AFlippedByteNamesFileAndDataset) {
   on_root([&] { flip_byte(newer() / "shard_00000.h5", shard.offsets[1] + 5); });
   expect_fallback({"step_00000020/shard_00000.h5: dataset wte.weight/first_moment is damaged"});
   EXPECT_EQ(problems.size(), 1U);
-  const auto same = verify(folder);
+  const auto same = verify(folder, its_own);
   EXPECT_EQ(same, problems);
 }
 
@@ -114,7 +114,7 @@ TEST_F(Damage, NothingGoodIsAnErrorWithEveryReason) {
   EXPECT_EQ(problems.size(), 2U) << all_of(problems);
   const std::string text = error_of(ExitCode::files, [&] {
     std::vector<std::string> reasons;
-    open(world, folder, reasons);
+    open(world, folder, its_own, reasons);
   });
   EXPECT_TRUE(contains(text, "step_00000010/shard_00000.h5")) << text;
   EXPECT_TRUE(contains(text, "step_00000020/manifest.h5")) << text;
@@ -129,7 +129,7 @@ TEST_F(Damage, CheckpointsOfAnotherFormatAreRefused) {
     });
     const std::string text = error_of(ExitCode::files, [&] {
       std::vector<std::string> reasons;
-      open(world, folder, reasons);
+      open(world, folder, its_own, reasons);
     });
     const auto reason = fmt::format("is of format version {}; this program reads version 3", other);
     for (const char* name : names)
@@ -146,7 +146,7 @@ TEST_F(Damage, AFolderThatDoesNotExistIsAFreshStart) {
 TEST_F(Damage, OneCheckpointCanBeNamedItself) {
   save_two();
   std::vector<std::string> reasons;
-  EXPECT_EQ(open(world, folder / "step_00000010", reasons).manifest.step, 10);
+  EXPECT_EQ(open(world, folder / "step_00000010", its_own, reasons).manifest.step, 10);
 }
 
 }  // namespace

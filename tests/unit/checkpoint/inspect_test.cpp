@@ -19,7 +19,7 @@ TEST_F(Inspect, NamesAndTextsAreShownWithoutControlCharacters) {
   if (world.is_root())
     shards.push_back(shard_of(manifest.parameters[0].name, {{0, 6}}, {values, values, values}));
   write(world, folder, manifest, shards, 0);
-  const std::string text = describe(folder, Extent::tensors);
+  const std::string text = describe(folder, its_own, Extent::tensors);
   EXPECT_TRUE(contains(text, "format      3, written by kzero ")) << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_NE(text.find("fp32\\x1b[31m"), std::string::npos) << text;

@@ -54,7 +54,8 @@ TEST_F(Readable, ByH5dump) {
 TEST_F(Readable, ByPeople) {
   save(world, folder, 7, 0);
   for (const fs::path& path : {folder, folder / "step_00000007"}) {
-    const std::string text = describe(path), with_tensors = describe(path, Extent::tensors);
+    const std::string text = describe(path, its_own),
+                      with_tensors = describe(path, its_own, Extent::tensors);
     for (const char* part :
          {"7 steps", "7000 tokens", "stage 0", "bf16", "5411 in 5 tensors", "untied"}) {
       EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
@@ -64,11 +65,12 @@ TEST_F(Readable, ByPeople) {
       EXPECT_FALSE(contains(text, part)) << part << "\n" << text;
       EXPECT_TRUE(contains(with_tensors, part)) << part << "\n" << with_tensors;
     }
-    EXPECT_TRUE(verify(path).empty());
+    EXPECT_TRUE(verify(path, its_own).empty());
   }
   const auto nothing = folder / "nothing";
-  EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { describe(nothing); }), nothing.string()));
-  error_of(ExitCode::files, [&] { verify(nothing); });
+  EXPECT_TRUE(
+      contains(error_of(ExitCode::files, [&] { describe(nothing, its_own); }), nothing.string()));
+  error_of(ExitCode::files, [&] { verify(nothing, its_own); });
 }
 
 }  // namespace

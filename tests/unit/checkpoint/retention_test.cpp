@@ -159,7 +159,7 @@ TEST_F(Retention, ANameIsThatOfTheManifest) {
   EXPECT_TRUE(contains(all_of(problems), "step_00000099: its manifest is that of step 20"));
   world.barrier();
   on_root([&] { fs::rename(folder / "step_00000099", folder / "best"); });
-  EXPECT_EQ(newest(world, folder / "best", problems)->manifest.step, 20)
+  EXPECT_EQ(newest(world, folder / "best", its_own, problems)->manifest.step, 20)
       << "any other name is good";
   EXPECT_TRUE(contains(
       error_of(ExitCode::usage, [&] { require_folder_of_checkpoints(folder / "best" / ""); }),

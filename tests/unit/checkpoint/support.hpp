@@ -30,6 +30,9 @@ inline grid::Group world_group() {
   return {copy, "world"};
 }
 
+/// Stands for the model's parameters: those of these tests are of no model.
+inline std::vector<Parameter> its_own(const Manifest& manifest) { return manifest.parameters; }
+
 /// Each test has its own folder, the same on all ranks, which is removed with the object.
 class CheckpointTest : public testing::Test {
  protected:
@@ -55,7 +58,7 @@ class CheckpointTest : public testing::Test {
 
   std::optional<Found> search(std::span<const StateShard> wanted = {}) {
     problems.clear();
-    return newest(world, folder, problems, wanted);
+    return newest(world, folder, its_own, problems, wanted);
   }
 
   grid::Group world;

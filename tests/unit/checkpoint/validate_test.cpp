@@ -18,15 +18,17 @@ namespace {
 
 constexpr Index huge = std::numeric_limits<Index>::max();
 
-/// A [6, 4] matrix. Its left half is in one file.
+/// A [6, 4] matrix. Its halves are in one file.
 Manifest good_manifest() {
   Manifest manifest = manifest_at(1, {{"wte.weight", {6, 4}}});
   const StoredShard left{.parameter = 0,
                          .runs = {{0, 2, 4, 6}},
                          .checksums = {7, 8, 9},
                          .offsets = {1000, 1048, 1096}};
+  StoredShard right = left;
+  right.runs[0].begin = 2;
   manifest.shard_files = {
-      {.file = "shard_00000.h5", .bytes = 1144, .structure = 0, .shards = {left}}};
+      {.file = "shard_00000.h5", .bytes = 1144, .structure = 0, .shards = {left, right}}};
   return manifest;
 }
 
@@ -116,7 +118,36 @@ const std::vector<Case>& bad_cases() {
       {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[1] = -4; }},
       {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[2] = 1097; }},
       {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[0] = huge; }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].bytes = 40; }}};
+      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].bytes = 40; }},
+      {"holds 12 elements of wte.weight, which has 24",
+       [](Manifest& m, auto&) { m.shard_files[0].shards.pop_back(); }},
+      {"holds 36 elements of wte.weight, which has 24",
+       [](Manifest& m, auto&) {
+         m.shard_files.push_back(m.shard_files[0]), m.shard_files[1].shards.pop_back();
+       }},
+      {"its grid is impossible", [](Manifest& m, auto&) { m.data_ranks = 0; }},
+      {"its grid is impossible", [](Manifest& m, auto&) { m.tensor_ranks = huge; }},
+      {"its grid is impossible", [](Manifest& m, auto&) { m.stage = 4; }},
+      {"its model.layers is not", [](Manifest& m, auto&) { m.model.layers = 0; }},
+      {"its model is impossible: model.hidden must be a multiple of model.heads",
+       [](Manifest& m, auto&) { m.model.hidden = 47; }},
+      {"its lora.rank is 9223372036854775807, not",
+       [](Manifest& m, auto&) { m.adapters = {{.rank = huge, .targets = {"c_fc"}}}; }},
+      {"its adapters have the rank 0",
+       [](Manifest& m, auto&) { m.adapters = {{.targets = {"c_fc"}}}; }},
+      {"its lora.alpha is inf",
+       [](Manifest& m, auto&) {
+         m.adapters = {{.rank = 2, .alpha = HUGE_VAL, .targets = {"c_fc"}}};
+       }},
+      {"its adapters are for the layers q_proj",
+       [](Manifest& m, auto&) { m.adapters = {{.rank = 2, .targets = {"q_proj"}}}; }},
+      {"its adapters are for the layers c_fc, c_attn",
+       [](Manifest& m, auto&) {
+         m.adapters = {{.rank = 2, .targets = {"c_fc", "c_attn"}}};
+       }},
+      {"its adapters are for the layers c_fc, c_fc", [](Manifest& m, auto&) {
+         m.adapters = {{.rank = 2, .targets = {"c_fc", "c_fc"}}};
+       }}};
   return cases;
 }
 

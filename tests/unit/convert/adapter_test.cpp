@@ -55,7 +55,7 @@ class AdapterTest : public FolderTest {
     }
     checkpoint::write(self, folder / "run", manifest, shards, 0);
     std::vector<std::string> problems;
-    return checkpoint::open(self, folder / "run", problems);
+    return checkpoint::open(self, folder / "run", saved_parameters, problems);
   }
 
   std::uint64_t base_hash() const {

@@ -54,6 +54,13 @@ struct Tensors {
   }
 };
 
+/// As engine::saved_parameters.
+inline std::vector<checkpoint::Parameter> saved_parameters(const checkpoint::Manifest& manifest) {
+  const deck::Lora lora = manifest.adapters ? manifest.adapters->lora : deck::Lora();
+  return checkpoint::parameters_of(
+      param::trained_of(model::parameter_table(manifest.model, {}, lora)));
+}
+
 inline checkpoint::Manifest manifest_for(const deck::Model& model) {
   checkpoint::Manifest manifest;
   manifest.deck = "[model]\n";
@@ -72,7 +79,7 @@ inline checkpoint::Found checkpoint_of(const grid::Group& self, const fs::path& 
                                        const deck::Model& model, const fs::path& folder) {
   import_weights(self, path, model::parameter_table(model), folder, manifest_for(model));
   std::vector<std::string> problems;
-  return checkpoint::open(self, folder, problems);
+  return checkpoint::open(self, folder, saved_parameters, problems);
 }
 
 /// Returns the checkpoint that an import of the reference model "even" creates in `folder`.

@@ -193,7 +193,7 @@ TEST_F(WeightsTest, AllRanksOfAGroupImportTogether) {
   import_weights(world, reference("even"), model::parameter_table(even_model()), shared,
                  manifest_for(even_model()));
   std::vector<std::string> problems;
-  const auto found = checkpoint::open(world, shared, problems);
+  const auto found = checkpoint::open(world, shared, saved_parameters, problems);
   EXPECT_EQ(found.manifest.shard_files.size(), static_cast<std::size_t>(world.size()));
   std::vector<float> back(64 * 192);
   const checkpoint::StateShard shard{"h.0.attn.c_attn.weight", {{0, 64 * 192}}, {{"master", back}}};

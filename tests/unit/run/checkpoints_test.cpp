@@ -192,7 +192,7 @@ TEST(ReducedState, RestartsBitForBit) {
   Job straight(group, one.path(), adafactor, 1);
   const auto expected = straight.run_to(5);
   std::vector<double> numbers = Job(group, two.path(), adafactor, 1).run_to(3);
-  const std::string text = checkpoint::describe(two.path());
+  const std::string text = checkpoint::describe(two.path(), engine::saved_parameters);
   EXPECT_TRUE(contains(text, "optimizer   adafactor, 3 updates")) << text;
   EXPECT_TRUE(contains(text, "master, row_means of its rows, column_means of its columns")) << text;
   Job again(group, two.path(), adafactor, 3);
@@ -331,7 +331,7 @@ TEST(Adapters, ResumeOnTheirOwnFrozenWeightsAlone) {
   text = refused(other);
   EXPECT_TRUE(contains(text, "holds adapters of rank 3 alone, but the deck trains all weights"))
       << text;
-  const std::string shown = checkpoint::describe(folder.path());
+  const std::string shown = checkpoint::describe(folder.path(), engine::saved_parameters);
   EXPECT_TRUE(contains(shown, "adapters    rank 3, alpha 6, of c_attn; the weights that they"))
       << shown;
 }
