@@ -6,7 +6,6 @@
 
 #include "base/checksum.hpp"
 #include "base/float16.hpp"
-#include "checkpoint/format/parameter_hash.hpp"
 #include "checkpoint/writer.hpp"
 #include "convert/adapter_export.hpp"
 #include "convert/architecture.hpp"
@@ -59,15 +58,8 @@ class AdapterTest : public FolderTest {
   }
 
   std::uint64_t base_hash() const {
-    const Weights weights(base, model, param::base_of(table));
-    std::uint64_t hash = 0;
-    Index number = 0;
-    for (const checkpoint::Parameter& p : checkpoint::parameters_of(param::base_of(table))) {
-      std::vector<float> values(static_cast<std::size_t>(p.elements()));
-      weights.load_range(p.name, {0, p.elements()}, values);
-      hash += checkpoint::hash_of({p.name, {{0, p.elements()}}, {{"master", values}}}, number++);
-    }
-    return hash;
+    const param::Table base_table = param::base_of(table);
+    return hash_of_weights(Weights(base, model, base_table), base_table);
   }
 
   std::string error(const deck::Lora& asked) const {

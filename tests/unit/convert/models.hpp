@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "checkpoint/format/manifest.hpp"
+#include "checkpoint/format/parameter_hash.hpp"
 #include "convert/export.hpp"
 #include "convert/import.hpp"
 #include "convert/safetensors_writer.hpp"
@@ -72,6 +73,18 @@ inline checkpoint::Manifest manifest_for(const deck::Model& model) {
 
 inline Weights weights_of(const fs::path& path, const deck::Model& model) {
   return {path, model, model::parameter_table(model)};
+}
+
+/// The hash of the weights of a model, as a run that freezes them records it.
+inline std::uint64_t hash_of_weights(const Weights& weights, const param::Table& table) {
+  std::uint64_t hash = 0;
+  Index number = 0;
+  for (const checkpoint::Parameter& p : checkpoint::parameters_of(table)) {
+    std::vector<float> values(static_cast<std::size_t>(p.elements()));
+    weights.load_range(p.name, {0, p.elements()}, values);
+    hash += checkpoint::hash_of({p.name, {{0, p.elements()}}, {{"master", values}}}, number++);
+  }
+  return hash;
 }
 
 /// Returns the checkpoint that an import of these weights creates in `folder`.
