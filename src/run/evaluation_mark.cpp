@@ -34,7 +34,8 @@ void EvaluationMark::remove() const {
 std::optional<BegunEvaluations> EvaluationMark::read() const {
   std::error_code ignored;
   if (path_.empty() || !fs::is_regular_file(path_, ignored)) return std::nullopt;
-  std::istringstream text(load_file(path_));
+  constexpr Index most_bytes = Index{1} << 20;
+  std::istringstream text(load_file(path_, most_bytes));
   std::string line;
   std::getline(text, line);
   BegunEvaluations begun;

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "storage/foreign_links.hpp"
+#include "storage/hdf5_texts.hpp"
 
 namespace kzero::storage {
 
@@ -45,16 +46,9 @@ std::string reason() {
 /// Silences HDF5's error stack, which it keeps per thread and prints unless told not to.
 void silence_hdf5() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
-Hdf5Handle string_type() {
-  Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type.id(), H5T_VARIABLE);
-  H5Tset_cset(type.id(), H5T_CSET_UTF8);
-  return type;
-}
-
 template <class T>
 Hdf5Handle type_of() {
-  if constexpr (std::is_same_v<T, std::string>) return string_type();
+  if constexpr (std::is_same_v<T, std::string>) return text_type();
   const hid_t native = std::is_same_v<T, float>    ? H5T_NATIVE_FLOAT
                        : std::is_same_v<T, double> ? H5T_NATIVE_DOUBLE
                        : std::is_same_v<T, Index>  ? H5T_NATIVE_INT64
@@ -81,19 +75,9 @@ herr_t with_values(std::span<const T> values, F&& write) {
   }
 }
 
-/// Calls read(pointer) with a buffer for the `count` values of the space.
-template <class T, class F>
-herr_t into_values(hid_t type, hid_t space, std::size_t count, std::vector<T>& values, F&& read) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    std::vector<char*> pointers(count, nullptr);
-    if (const herr_t result = read(pointers.data()); result < 0) return result;
-    for (const char* pointer : pointers) values.emplace_back(pointer == nullptr ? "" : pointer);
-    return H5Dvlen_reclaim(type, space, H5P_DEFAULT, pointers.data());
-  } else {
-    values.resize(count);
-    return read(values.data());
-  }
-}
+/// The bytes that a value takes in a file, at least.
+template <class T>
+constexpr hsize_t stored_bytes = std::is_same_v<T, std::string> ? text_reference_bytes : sizeof(T);
 
 }  // namespace
 
@@ -238,17 +222,6 @@ Hdf5Handle Hdf5File::space_of(const std::vector<Index>& extents) const {
              "cannot describe a dataset");
 }
 
-/// A file has no more values than bytes, whatever its extents say: memory for them is not taken
-/// yet.
-std::size_t Hdf5File::count_of(const Hdf5Handle& space, const std::string& what) const {
-  hsize_t bytes = 0;
-  check(H5Fget_filesize(file_.id(), &bytes), what);
-  const auto count = H5Sget_simple_extent_npoints(space.id());
-  KZERO_REQUIRE(count >= 0 && std::cmp_less_equal(count, bytes), ExitCode::files,
-                "{}: {} (it names {} values in {} bytes)", path_.string(), what, count, bytes);
-  return static_cast<std::size_t>(count);
-}
-
 Hdf5Handle Hdf5File::open_dataset(const std::string& dataset) const {
   return own(H5Dopen2(file_.id(), dataset.c_str(), H5P_DEFAULT), H5Dclose,
              "has no readable dataset " + dataset);
@@ -290,13 +263,16 @@ T Hdf5File::attribute(const std::string& object, const std::string& name) const 
       own(H5Aopen_by_name(file_.id(), object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
           H5Aclose, what);
   const Hdf5Handle space = own(H5Aget_space(source.id()), H5Sclose, what);
-  std::vector<T> values;
-  check(into_values(type.id(), space.id(), count_of(space, what), values,
-                    [&](void* data) { return H5Aread(source.id(), type.id(), data); }),
-        what);
-  KZERO_REQUIRE(values.size() == 1, ExitCode::files, "{}: {} (it has {} values, not one)",
-                path_.string(), what, values.size());
-  return std::move(values.front());
+  const auto count = H5Sget_simple_extent_npoints(space.id());
+  KZERO_REQUIRE(count == 1, ExitCode::files, "{}: {} (it has {} values, not one)", path_.string(),
+                what, count);
+  T value{};
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!read_text(source.id(), value)) give_up(what);
+  } else {
+    check(H5Aread(source.id(), type.id(), &value), what);
+  }
+  return value;
 }
 
 template <class T>
@@ -352,14 +328,20 @@ std::vector<T> Hdf5File::read(const std::string& dataset) const {
   const Hdf5Handle source = open_dataset(dataset);
   const Hdf5Handle space =
       own(H5Dget_space(source.id()), H5Sclose, "has no extents for " + dataset);
-  std::vector<T> values;
   const std::string what = "cannot read dataset " + dataset;
-  check(into_values(type.id(), space.id(), count_of(space, what), values,
-                    [&](void* data) {
-                      return H5Dread(source.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data);
-                    }),
-        what);
-  return values;
+  hsize_t bytes = 0;
+  check(H5Fget_filesize(file_.id(), &bytes), what);
+  const auto count = H5Sget_simple_extent_npoints(space.id());
+  // A file has no more values than bytes, whatever its extents say: no memory is taken before.
+  KZERO_REQUIRE(count >= 0 && std::cmp_less_equal(count, bytes / stored_bytes<T>), ExitCode::files,
+                "{}: {} (it names {} values in {} bytes)", path_.string(), what, count, bytes);
+  if constexpr (std::is_same_v<T, std::string>) {
+    return read_texts(source.id(), bytes, path_, dataset);
+  } else {
+    std::vector<T> values(static_cast<std::size_t>(count));
+    check(H5Dread(source.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), what);
+    return values;
+  }
 }
 
 std::vector<Index> Hdf5File::extents_of(const std::string& dataset) const {

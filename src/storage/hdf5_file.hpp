@@ -100,7 +100,6 @@ class Hdf5File {
   void require_size_within_limit(Index more_bytes) const;
   Hdf5Handle open_dataset(const std::string& dataset) const;
   Hdf5Handle space_of(const std::vector<Index>& extents) const;
-  std::size_t count_of(const Hdf5Handle& space, const std::string& what) const;
   template <class T>
   void put_attribute(const std::string& object, const std::string& name, std::span<const T> values,
                      const Hdf5Handle& space);

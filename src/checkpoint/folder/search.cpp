@@ -44,7 +44,7 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path,
                          const ParametersOf& parameters_of) {
   std::string bytes;
   grid::collectively(world, [&] {
-    if (world.is_root()) bytes = load_file(path / manifest_name);
+    if (world.is_root()) bytes = load_file(path / manifest_name, most_manifest_bytes);
   });
   bytes = world.broadcast(bytes);
   Manifest manifest;

@@ -347,7 +347,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   structure.write_to(file);
 
   // The header is written last. Until then the file does not count as a manifest.
-  const std::string bytes = load_file(path);
+  const std::string bytes = load_file(path, most_manifest_bytes);
   const std::string header = header_of(digest_behind_header(bytes), bytes.size());
   file.write(0, std::as_bytes(std::span(header)));
   file.sync();
@@ -383,7 +383,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
 
 Manifest read_manifest(const std::filesystem::path& folder) {
   const auto path = folder / manifest_name;
-  return parse_manifest(load_file(path), path);
+  return parse_manifest(load_file(path, most_manifest_bytes), path);
 }
 
 }  // namespace kzero::checkpoint

@@ -113,6 +113,22 @@ void require_counts(const Manifest& m, const std::filesystem::path& path) {
                 path.string(), m.optimizer_start, m.step, m.skipped_steps);
 }
 
+/// Checks texts that messages quote.
+void require_short_texts(const Manifest& m, const std::filesystem::path& path) {
+  constexpr std::size_t longest = 1000;  // bytes
+  const auto require = [&](const std::string& text, const char* what) {
+    KZERO_REQUIRE(text.size() <= longest, ExitCode::files,
+                  "{}: its {} has {} bytes, which no run writes", path.string(), what, text.size());
+  };
+  require(m.kzero_version, "kzero_version");
+  require(m.git_hash, "git_hash");
+  require(m.precision, "precision");
+  require(m.optimizer, "optimizer");
+  require(m.arithmetic, "arithmetic");
+  for (const param::StateArray& array : m.state_arrays) require(array.name, "name of an array");
+  for (const param::ReducedArray& array : m.reduced_arrays) require(array.name, "name of an array");
+}
+
 /// Checks numbers that a restart and people compare.
 void require_grid(const Manifest& m, const std::filesystem::path& path) {
   constexpr Index most_ranks = 1'000'000'000, most_stages = 3;
@@ -163,6 +179,7 @@ std::string coverage_problem(const Manifest& manifest) {
 void validate(const Manifest& manifest, const std::filesystem::path& path) {
   require_counts(manifest, path);
   require_grid(manifest, path);
+  require_short_texts(manifest, path);
   require_state_arrays(manifest.state_arrays, path);
   require_countable(manifest, path);
   require_reduced_state(manifest, path);

@@ -4,6 +4,8 @@ Arguments: names of test classes."""
 import ctypes
 import ctypes.util
 import shutil
+import struct
+import time
 import unittest
 
 import h5py
@@ -159,6 +161,71 @@ class Models(Forged):
                 continue
             self.expect(self.run_kzero(*command), 4, "holds no state array master")
         self.assertIn("is of another optimizer", self.run_kzero(*self.commands()[-1]).stderr)
+
+
+class Manifests(Forged):
+    """Time and memory do not grow beyond the size of a manifest."""
+
+    def setUp(self):
+        super().setUp()
+        self.expect(self.train("train.steps=2"), 0)
+
+    def test_groups_within_groups_are_refused_at_once(self):
+        def nest(file):
+            group = file
+            for _ in range(2000):
+                group = group.create_group("g")
+
+        def cycle(file):
+            group = file.create_group("g")
+            group["g"] = group
+
+        for change in (nest, cycle):
+            self.forge("saved", change)
+            start = time.monotonic()
+            self.refused([("inspect", "forged")], 'its object "g/g" is a group within a group')
+            self.assertLess(time.monotonic() - start, 20)  # in proportion to the square of the depth it took minutes
+
+    def test_texts_that_share_their_bytes(self):
+        """A hundred thousand names of a megabyte each, in a file of three megabytes."""
+
+        def rename(file):
+            del file["/parameters/name"]
+            file.create_dataset("/parameters/name", shape=(100000,), dtype=h5py.string_dtype())[0] = "x" * 10**6
+
+        self.forge("saved", rename)
+        manifest = self.folder / "forged/step_00000002/manifest.h5"
+        with h5py.File(manifest) as file:
+            place = file["/parameters/name"].id.get_offset()
+        data = bytearray(manifest.read_bytes())
+        self.assertEqual(struct.unpack_from("<I", data, place), (10**6,))
+        data[place : place + 1600000] = bytes(data[place : place + 16]) * 100000
+        manifest.write_bytes(data)
+        sign(manifest)
+        self.refused([("inspect", "forged")], "texts of dataset /parameters/name have ")
+
+    def test_sparse_manifests_are_not_loaded(self):
+        self.forge("saved", lambda file: None)
+        with open(self.folder / "forged/step_00000002/manifest.h5", "r+b") as file:
+            file.truncate(2**40)
+        commands = (("inspect", "forged"), ("generate", "forged", "--prompt", "a"), ("convert", "forged", "out"))
+        self.refused(commands, "has 1.00 TiB; a file of its kind has 1.00 GiB at most")
+
+    def test_long_texts(self):
+        def lengthen(name):
+            def change(file):
+                del file.attrs[name]
+                file.attrs.create(name, "x" * 60000, dtype=h5py.string_dtype())
+
+            return change
+
+        for name in ("kzero_version", "git_hash", "precision", "optimizer", "arithmetic"):
+            self.forge("saved", lengthen(name))
+            self.refused([("inspect", "forged")], f"its {name} has 60000 bytes, which no run writes")
+        self.forge("saved", set_value("/state_arrays/name", 0, "x" * 900000))
+        self.refused([("inspect", "forged")], "its name of an array has 900000 bytes")
+        self.forge("saved", set_value("/shards/file", 0, "x" * 900000))
+        self.refused([("inspect", "forged")], "which cannot be a file of its folder")
 
 
 if __name__ == "__main__":
