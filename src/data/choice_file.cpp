@@ -65,8 +65,12 @@ class Words {
 
 std::string load(const std::string& path) {
   using enum Loaded::State;
-  Loaded file = try_load(path);
+  constexpr Index most_bytes = Index{1} << 30;  // HellaSwag has 4 MB
+  Loaded file = try_load(path, most_bytes);
   KZERO_REQUIRE(file.state != not_regular, ExitCode::files, "{}: is not a regular file", path);
+  KZERO_REQUIRE(file.state != too_large, ExitCode::files,
+                "{}: has {} bytes; a file of choices has {} at most", path, file.file_bytes,
+                most_bytes);
   KZERO_REQUIRE(file.state == good, ExitCode::files, "{}: cannot be opened for reading: {}", path,
                 std::strerror(file.error));
   return std::move(file.bytes);

@@ -19,8 +19,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files of documents are little-endian");
 
-constexpr std::size_t words_at_once = 1 << 12;    // on the stack
-constexpr std::size_t words_scanned = 1 << 18;    // at once
+constexpr std::size_t words_at_once = 1 << 12;  // on the stack
+constexpr std::size_t words_scanned = 1 << 18;  // at once
+constexpr Index starts_at_once = 1 << 16;
 constexpr std::uint32_t token_bits = 0x7FFFFFFF;  // bit 31 marks a target
 
 constexpr Index token_of(std::uint32_t word) { return word & token_bits; }
@@ -126,19 +127,25 @@ void DocumentFile::load(std::span<Stored> values, Index offset) const {
       path(), offset + loaded, bytes_, file_.size_now());
 }
 
+// Memory grows with the starts that were read and are in order: a sparse file may count billions.
 std::vector<Index> DocumentFile::read_starts() const {
-  std::vector<Index> starts(static_cast<std::size_t>(counts_.documents + 1));
-  load(std::span(starts), document_header_bytes);
+  const Index count = counts_.documents + 1;
+  std::vector<Index> starts;
+  while (std::ssize(starts) < count) {
+    const Index begin = std::ssize(starts);
+    starts.resize(static_cast<std::size_t>(std::min(count, begin + starts_at_once)));
+    load(std::span(starts).subspan(begin), document_header_bytes + begin * Index{sizeof(Index)});
+    for (Index i = std::max<Index>(begin, 1); i < std::ssize(starts); ++i) {
+      KZERO_REQUIRE(starts[i - 1] < starts[i], ExitCode::files,
+                    "{}: document {} (counted from 0) begins at token {} and ends at token {}, but "
+                    "a document has at least one token; write the file again",
+                    path(), i - 1, starts[i - 1], starts[i]);
+    }
+  }
   KZERO_REQUIRE(starts.front() == 0 && starts.back() == counts_.tokens, ExitCode::files,
                 "{}: its documents begin at token {} and end at token {}, but must begin at 0 and "
                 "end at {}; write the file again",
                 path(), starts.front(), starts.back(), counts_.tokens);
-  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    KZERO_REQUIRE(starts[i] < starts[i + 1], ExitCode::files,
-                  "{}: document {} (counted from 0) begins at token {} and ends at token {}, but a "
-                  "document has at least one token; write the file again",
-                  path(), i, starts[i], starts[i + 1]);
-  }
   return starts;
 }
 

@@ -28,6 +28,7 @@ class DocumentFile {
   explicit DocumentFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
+  Index documents() const { return counts_.documents; }
 
   /// Reads the file once. Throws, naming file and document, if documents are not in order, one has
   /// more than `sequence` tokens, a token is `vocab` or more, or a first token is a target.

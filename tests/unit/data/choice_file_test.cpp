@@ -103,6 +103,13 @@ TEST_F(ChoiceFiles, TokensAbove16BitsAreReadFromVersion2) {
             std::string::npos);
 }
 
+TEST_F(ChoiceFiles, ASparseFileIsNotLoaded) {
+  const std::string file = write(example_words(0, {{1}, {2}, {3}}), 1, 1);
+  std::filesystem::resize_file(file, std::uintmax_t{1} << 40);
+  EXPECT_EQ(error_text([&] { read_choices(file, 100); }),
+            file + ": has 1099511627776 bytes; a file of choices has 1073741824 at most");
+}
+
 TEST_F(ChoiceFiles, DamageIsRefusedWithItsPlace) {
   const auto good = example_words(0, {{1}, {2}, {3}});
   const auto expect = [&](const std::vector<std::uint16_t>& words, const std::string& text,

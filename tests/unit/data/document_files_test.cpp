@@ -131,6 +131,25 @@ TEST_F(FilesOfDocuments, DocumentsAreCheckedStrictly) {
   EXPECT_NE(problems_of(folder_.path()).find("is a folder"), std::string::npos);
 }
 
+// A sparse file takes no room on a disk, whatever it counts. Memory for the count would be 64 GiB.
+TEST_F(FilesOfDocuments, MemoryIsNotTakenForWhatAHeaderCounts) {
+  for (const Index count : {Index{1} << 33, (Index{1} << 32) - 3}) {
+    DocumentNumbers numbers(some);
+    numbers.counts = {8, static_cast<std::uint64_t>(count)};
+    numbers.starts.clear(), numbers.words.clear();
+    const std::string file = numbers.write(path("sparse.docs"));
+    std::filesystem::resize_file(file, 256 + 8 * (count + 1) + 4 * 8);
+    EXPECT_EQ(problems_of(file),
+              count > (Index{1} << 32)
+                  ? file +
+                        ": with the files before it there are 8589934592 documents, but a source "
+                        "may have 4294967294"
+                  : file +
+                        ": document 0 (counted from 0) begins at token 0 and ends at token 0, "
+                        "but a document has at least one token; write the file again");
+  }
+}
+
 TEST_F(FilesOfDocuments, OtherFormatsAreRefusedWithTheWayOut) {
   const std::string file = DocumentNumbers(some).write(path("some.docs"));
   for (const DataFormat format : {DataFormat::bytes, DataFormat::llmc, DataFormat::raw}) {
