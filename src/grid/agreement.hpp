@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <new>
 #include <string>
 
 #include "base/error.hpp"
@@ -21,6 +22,9 @@ void collectively(const Group& group, F&& f) {
   } catch (const Error& error) {
     problem = error.what();
     code = error.code();
+  } catch (const std::bad_alloc&) {
+    problem = "no more memory";
+    code = ExitCode::memory;
   } catch (const std::exception& error) {
     problem = error.what();
   }
