@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/float16.hpp"
@@ -180,11 +181,17 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> start, Index file
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     : path_(path),
       file_(path),
-      header_(parse_safetensors(read_start(file_), file_.bytes(), path.string())) {}
+      header_(parse_safetensors(read_start(file_), file_.bytes(), path.string())),
+      by_name_(tensors().size()) {
+  std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
+  std::ranges::sort(
+      by_name_, {}, [this](std::size_t i) -> auto& { return tensors()[i].name; });
+}
 
 const Tensor* SafetensorsFile::find(const std::string& name) const {
-  const auto found = std::ranges::find(tensors(), name, &Tensor::name);
-  return found == tensors().end() ? nullptr : &*found;
+  const auto name_at = [this](std::size_t i) -> auto& { return tensors()[i].name; };
+  const auto found = std::ranges::lower_bound(by_name_, name, {}, name_at);
+  return found == by_name_.end() || name_at(*found) != name ? nullptr : &tensors()[*found];
 }
 
 void SafetensorsFile::read_bytes(Index begin, std::span<std::byte> bytes) const {

@@ -62,6 +62,7 @@ class SafetensorsFile {
   std::filesystem::path path_;
   InputFile file_;
   SafetensorsHeader header_;
+  std::vector<std::size_t> by_name_;  // positions in tensors(), in the order of their names
 };
 
 }  // namespace kzero::convert
