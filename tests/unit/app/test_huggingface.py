@@ -189,6 +189,31 @@ class HuggingFace(LaunchTest):
         self.assertRegex(shown, "(?m)^note +there is no config.json in the folders of model.initial = ")
         self.assertEqual(self.names("later"), ["config.json", "generation_config.json", "model.safetensors"])
 
+    def test_links_that_leave_the_folder_are_not_followed(self):
+        (self.folder / "secret").write_text("a private key")
+        for name in ("merges.txt", "tokenizer.json", "tokenizer_config.json", "config.json"):
+            (self.folder / "hf" / name).unlink(missing_ok=True)
+            (self.folder / "hf" / name).symlink_to("../secret")
+            ours = f"ours_{name}"
+            results = [self.into(ours), self.convert(ours, f"out_{name}")]
+            shown = "".join(result.stdout + result.stderr for result in results)
+            self.assertIn(f"hf/{name}: is a link to {self.folder}/secret, which is outside the model's folder", shown)
+            self.assertNotIn("private", shown)
+            for copy in (*self.folder.glob("ours_*/**/*"), *self.folder.glob("out_*/**/*")):
+                self.assertFalse(copy.is_file() and b"a private key" in copy.read_bytes(), copy)
+            (self.folder / "hf" / name).unlink()
+        self.expect(self.start_from("hf/model.safetensors"), 0)
+        (self.folder / "hf/model.safetensors").rename(self.folder / "weights")
+        (self.folder / "hf/model.safetensors").symlink_to("../weights")
+        self.expect(self.start_from("hf", ranks=2), 4, "hf/model.safetensors: is a link to ")
+        self.expect(self.start_from("hf/model.safetensors", ranks=2), 0)  # the user names it
+        cache = self.folder / "hub/models--a--b"
+        (cache / "snapshots/1").mkdir(parents=True)
+        (cache / "blobs").mkdir()
+        (self.folder / "weights").rename(cache / "blobs/0123")
+        (cache / "snapshots/1/model.safetensors").symlink_to("../../blobs/0123")
+        self.expect(self.start_from("hub/models--a--b/snapshots/1"), 0)
+
     def test_model_config_brings_the_architecture(self):
         brief = "[model]\nconfig = 'hf'\n" + (self.folder / "deck.toml").read_text().partition("\n\n")[2]
         (self.folder / "brief.toml").write_text(brief)
