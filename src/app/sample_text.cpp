@@ -59,7 +59,13 @@ std::string text_of(const SampleArrays& sample, Index begin, Index end,
     text += tokenizer.bytes(sample.inputs[at]);
   }
   if (sample.is_target(end - 1)) text += ']';
-  return printable_lines(text) + '\n';
+  std::string shown;
+  for (std::string_view rest = text;;) {
+    const std::size_t line = rest.find('\n');
+    shown += printable(rest.substr(0, line)) + '\n';
+    if (line == std::string_view::npos) return shown;
+    rest.remove_prefix(line + 1);
+  }
 }
 
 }  // namespace

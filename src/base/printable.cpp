@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/utf8.hpp"
@@ -18,6 +19,9 @@ std::string spelled(char c) {
   if (c == '\r') return "\\r";
   return fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
+
+constexpr std::size_t longest_line = 1600, head_of_line = 1200, tail_of_line = 300;  // bytes
+constexpr std::size_t most_lines = 200;
 
 /// Printable text, until `text` ends or the result would exceed `most` bytes.
 std::string printable_bytes(std::string_view text, std::size_t most) {
@@ -36,6 +40,18 @@ std::string printable_bytes(std::string_view text, std::size_t most) {
   return shown;
 }
 
+/// A line of a message. Of a long one, which quotes a long value, the start says where the fault is
+/// and the end what is allowed.
+std::string printable_line(std::string_view text) {
+  std::string shown = printable(text);
+  if (shown.size() <= longest_line) return shown;
+  std::string_view tail = std::string_view(shown).substr(shown.size() - tail_of_line);
+  while (first_utf8_character(tail).bytes == 0) tail.remove_prefix(1);
+  const std::string head = printable_bytes(text, head_of_line);
+  return fmt::format("{} ({} bytes are left out here) {}", head,
+                     shown.size() - head_of_line - tail.size(), tail);
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) { return printable_bytes(text, std::string::npos); }
@@ -44,11 +60,14 @@ std::string printable_start(std::string_view text) { return printable_bytes(text
 
 std::string printable_lines(std::string_view text) {
   std::string shown;
-  for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos;) {
-    shown += printable(text.substr(0, end)) + '\n';
+  std::size_t lines = 0;
+  for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; ++lines) {
+    if (lines == most_lines)
+      return shown + fmt::format("({} more lines)", std::ranges::count(text, '\n') + 1);
+    shown += printable_line(text.substr(0, end)) + '\n';
     text.remove_prefix(end + 1);
   }
-  return shown + printable(text);
+  return shown + printable_line(text);
 }
 
 }  // namespace kzero

@@ -13,7 +13,7 @@ std::string printable(std::string_view text);
 /// Shortens the result to 80 bytes: for a value of any length within a one-line message.
 std::string printable_start(std::string_view text);
 
-/// Like printable(), for a message of several lines: line ends are kept.
+/// Like printable(), for a message: keeps line ends, and cuts long lines and lines beyond 200.
 std::string printable_lines(std::string_view text);
 
 }  // namespace kzero

@@ -214,6 +214,15 @@ class HuggingFace(LaunchTest):
         (cache / "snapshots/1/model.safetensors").symlink_to("../../blobs/0123")
         self.expect(self.start_from("hub/models--a--b/snapshots/1"), 0)
 
+    def test_messages_are_not_as_long_as_what_they_quote(self):
+        tensors = tensors_of(self.folder / "hf/model.safetensors")
+        for name, dtype in (("x" * 900000, "F32"), ("ln_f.bias", "x" * 900000)):
+            write_tensors(self.folder / "long.safetensors", {**tensors, name: (dtype, *tensors["ln_f.bias"][1:])})
+            result = self.expect(
+                self.start_from("long.safetensors", ranks=2), 4, "long.safetensors: ", "bytes are left out here"
+            )
+            self.assertLess(len(result.stderr), 5000)
+
     def test_model_config_brings_the_architecture(self):
         brief = "[model]\nconfig = 'hf'\n" + (self.folder / "deck.toml").read_text().partition("\n\n")[2]
         (self.folder / "brief.toml").write_text(brief)

@@ -41,6 +41,29 @@ TEST(Printable, LinesOfAMessageStayLines) {
   EXPECT_EQ(printable_lines("\n\n"), "\n\n");
 }
 
+TEST(Printable, AMessageIsNotAsLongAsTheValuesThatItQuotes) {
+  const std::string all(1600, 'x');
+  EXPECT_EQ(printable_lines(all + "\nb"), all + "\nb");
+  const std::string cut =
+      printable_lines("FILE: \"" + std::string(900000, 'x') + "\" is not a number\nb");
+  EXPECT_EQ(cut, "FILE: \"" + std::string(1193, 'x') + "... (898524 bytes are left out here) " +
+                     std::string(283, 'x') + "\" is not a number\nb");
+  std::string accents;
+  for (int i = 0; i < 1000; ++i) accents += "\u00e9\u4e2d";
+  for (int i = 0; i < 5; ++i) {
+    const std::string shown = printable_lines(std::string(i, 'x') + accents);
+    EXPECT_LE(shown.size(), 1600U);
+    EXPECT_EQ(shown, printable(shown));  // it is cut between characters
+  }
+}
+
+TEST(Printable, AMessageHasAtMostTwoHundredLines) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += "a\n";
+  EXPECT_EQ(printable_lines(lines + "b"), lines + "b");
+  EXPECT_EQ(printable_lines(lines + "b\nc\nd"), lines + "(3 more lines)");
+}
+
 TEST(Printable, StartsOfLongTextsEndBetweenCharacters) {
   const std::string all(80, 'x');
   EXPECT_EQ(printable_start(all), all);
