@@ -31,8 +31,9 @@ struct RunRequest {
   /// over the group, which has all ranks of the launch. Called before memory is allocated, while
   /// stop signals are recorded and the watchdog is active.
   std::function<RunInputs(const deck::Config&, const grid::Group&)> open_inputs;
-  /// Reads what the model brings, for the folder of checkpoints. Called on the root alone.
-  std::function<checkpoint::Origin()> gather_origin;
+  /// Reads what the model brings, for the folder of checkpoints. Called on the root alone. Without
+  /// it, the folder keeps nothing of that.
+  std::function<checkpoint::Origin()> gather_origin{};
   metrics::Detail detail = metrics::Detail::brief;  // of the closing summary
 };
 
