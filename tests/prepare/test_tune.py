@@ -13,7 +13,7 @@ from pathlib import Path
 
 from journey import KZERO, ROOT, WITH_TOKENIZERS, Journey, main
 
-BASE = "Qwen3-0.6B"
+BASE = "SmolLM2"
 TEMPLATE = """{% for message in messages %}<|im_start|>{{ message.role }}
 {{ message.content }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
