@@ -178,8 +178,8 @@ class Evaluation {
   }
 
   const infer::TokenText& token_text() {
-    if (!token_text_) token_text_ = 
-          infer::open_token_text(source_, arguments_.tokenizer, arguments_.special);
+    if (!token_text_)
+      token_text_ = infer::open_token_text(source_, arguments_.tokenizer, arguments_.special);
     return *token_text_;
   }
 

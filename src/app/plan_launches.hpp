@@ -19,7 +19,7 @@ struct Launch {
   deck::Config config;  // resolved for it
   runtime::Threads threads{};
   bool has_files_communicator = false;  // run.communicator is that of the machine's file
-  std::optional<Error> refusal{};  // the deck's objection; the config is then not resolved
+  std::optional<Error> refusal{};       // the deck's objection; the config is then not resolved
 };
 
 using GivenMachine = std::optional<plan::Machine>;
