@@ -101,7 +101,7 @@ class Before(FilesTest):
         wrong = ("data.files=wide.bin,tokens.bin", "data.validation_files=bad.bin", "data.format=llmc", "model.vocab=151936")
         text = (
             "kzero: bad.bin: token 1234 (counted from 0) is 151936, but model.vocab = 151936 allows 0 to 151935; raise "
-            "model.vocab to at least 151937 or use other data\n"
+            "model.vocab to at least 151937 (the rows that model.initial lacks start as the mean of its others) or use other data\n"
         )
         self.assertEqual(self.expect(self.check(*wrong), 4).stderr, text)
         for ranks in (1, 2, 3):
@@ -143,7 +143,9 @@ class Before(FilesTest):
                 self.assertIn(text or "", shown.stderr)
                 self.expect(self.train(*settings, f"checkpoint.folder={vocab}{len(changed)}"), 0)
         beside.write_text(json.dumps({**rules, "normalizer": {"type": "Lowercase"}}))
-        self.expect(self.run_kzero("generate", "7680", "--prompt", "a"), 4, "tokenizer.json: normalizer is ")
+        self.expect(self.run_kzero("generate", "7680", "--prompt", "a"), 0)  # the checkpoints keep theirs
+        given = ("--tokenizer", beside, "--prompt", "a")
+        self.expect(self.run_kzero("generate", "7680", *given), 4, "tokenizer.json: normalizer is ")
         beside.unlink()
         os.mkfifo(beside)
         self.expect(self.check(*tokens), 4, "tokenizer.json: is not a regular file")

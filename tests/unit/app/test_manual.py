@@ -172,7 +172,7 @@ class Candidates(LaunchTest):
         self.assertEqual(self.ask("convert", "--set=data.files=x"), {":": "--set=data.files="})
 
     def test_other_words_have_no_candidates_and_no_messages(self):
-        for words in ((), ("nonsense", ""), ("train", "d", "no.key="), ("inspect", "a", "b"), ("plan", "--stage", "")):
+        for words in ((), ("nonsense", ""), ("train", "d", "no.key="), ("plan", "--stage", "")):
             with self.subTest(words):
                 self.assertEqual(self.ask(*words).keys() - self.ask("").keys(), set())
 

@@ -160,7 +160,8 @@ TEST_F(LlmcFiles, NoMessageLeadsFromATokenFileToBytes) {
 std::string beyond_100(const std::string& file, Index position, Index token, Index largest) {
   return fmt::format(
       "{}: token {} (counted from 0) is {}, but model.vocab = 100 allows 0 to 99; raise "
-      "model.vocab to at least {} or use other data",
+      "model.vocab to at least {} (the rows that model.initial lacks start as the mean of its "
+      "others) or use other data",
       file, position, token, largest + 1);
 }
 

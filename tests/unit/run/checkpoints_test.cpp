@@ -23,6 +23,13 @@
 namespace kzero::tests {
 namespace {
 
+/// A deck as a run has it: with the value that kzero fills in.
+deck::Config complete_deck() {
+  deck::Config config = small_deck();
+  config.model.feed_forward = 4 * config.model.hidden;
+  return config;
+}
+
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -33,7 +40,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 /// deck has "full".
 std::string notes_of_restart(const grid::Group& group, const std::string& mode_of_writer) {
   const SharedFolder folder(group);
-  deck::Config config = small_deck();
+  deck::Config config = complete_deck();
   config.recompute.mode = deck::RecomputeMode::full;
   config.checkpoint.folder = folder.path().string();
   const std::string deck = deck::resolved(config);
@@ -109,7 +116,7 @@ TEST(Checkpoints, OfARunWithAnotherDeckRestartWithANoteOfEachChange) {
 TEST(Checkpoints, OfMoreStateThanItsStagingAreThoseOfASnapshot) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder(group);
-  deck::Config config = small_deck();
+  deck::Config config = complete_deck();
   config.model.layers = 1, config.model.hidden = 8, config.model.heads = 2;
   config.model.vocab = 262147;
   config.checkpoint.folder = folder.path().string();
@@ -157,7 +164,7 @@ class Job {
  private:
   static deck::Config deck_of(const std::filesystem::path& folder, deck::OptimizerKind kind,
                               Index stage, bool reset) {
-    deck::Config config = small_deck();
+    deck::Config config = complete_deck();
     config.model.layers = 1;
     config.checkpoint.folder = folder.string();
     config.checkpoint.reset_optimizer = reset;
@@ -277,7 +284,7 @@ TEST(ResetOptimizer, IsNeededForAnotherKind) {
 }
 
 deck::Config adapters_deck(const std::filesystem::path& folder) {
-  deck::Config config = small_deck();
+  deck::Config config = complete_deck();
   config.model.initial = "not opened";  // the frozen weights are drawn from train.seed
   config.lora = {.rank = 3, .alpha = 6, .targets = {"c_attn"}};
   config.checkpoint.folder = folder.string();
