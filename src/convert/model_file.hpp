@@ -9,8 +9,8 @@ namespace kzero::convert {
 
 /// Returns the path of `name` in a model's folder. All code that looks for a file in such a folder
 /// uses this function. Throws Error(files) if the name is a link that leads out of the folder, with
-/// one exception: a folder models--NAME/snapshots/COMMIT of a Hugging Face cache has links to the
-/// files in models--NAME/blobs. The folder itself may be a link. The file need not exist.
+/// one exception: links to files of models--NAME/blobs, as the snapshots of a Hugging Face cache
+/// have them. The folder itself may be a link. The file need not exist.
 std::filesystem::path model_file(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace kzero::convert

@@ -70,6 +70,8 @@ TEST_F(ModelFileTest, ASnapshotOfACacheHasItsBlobs) {
   fs::create_directories(snapshot / "sub");
   link("../../../blobs/0123abcd", snapshot / "sub" / "config.json");
   EXPECT_EQ(model_file(snapshot / "sub", "config.json"), snapshot / "sub" / "config.json");
+  link(cache / "blobs" / "0123abcd", model / "name");  // as older hub programs filled folders
+  EXPECT_EQ(model_file(model, "name"), model / "name");
   // Other places of the cache, and blobs that are links themselves.
   store(cache / "secret", "private");
   link("../../secret", snapshot / "config.json");
