@@ -52,6 +52,16 @@ std::vector<checkpoint::StateShard> without_optimizer_state(
   return weights;
 }
 
+/// Weights that a run has resumed are not those of another folder that its deck names now.
+bool has_other_source(const checkpoint::Manifest& manifest, const deck::Model& now) {
+  const auto saved = deck::recorded(manifest.deck);
+  if (!saved) return false;
+  const auto differ = [](const std::string& a, const std::string& b) {
+    return !a.empty() && a != b;
+  };
+  return differ(now.initial, saved->model.initial) || differ(now.config, saved->model.config);
+}
+
 }  // namespace
 
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
@@ -201,7 +211,7 @@ std::optional<Index> Checkpoints::resume() {
   console_.note(reasons.empty()
                     ? "resumes bit for bit"
                     : fmt::format("does not resume bit for bit: {}", fmt::join(reasons, "; ")));
-  resumed_ = {m.step, m.parameter_hash, reasons};
+  resumed_ = {m.step, m.parameter_hash, reasons, has_other_source(m, config_.model)};
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);
   return m.step;
@@ -243,9 +253,16 @@ void Checkpoints::keep_origin() {
   require_held_folder();
   grid::collectively(grid_.world(), [&] {
     if (!grid_.world().is_root()) return;
-    checkpoint::Origin origin = request_.gather_origin();
-    if (!origin.note.empty()) console_.note("note        " + origin.note);
-    checkpoint::update_origin(config_.checkpoint.folder, std::move(origin));
+    try {
+      checkpoint::Origin origin = request_.gather_origin();
+      if (!origin.note.empty()) console_.note("note        " + origin.note);
+      using enum checkpoint::Precedence;
+      checkpoint::update_origin(config_.checkpoint.folder, std::move(origin),
+                                resumed_ && resumed_->has_other_source ? of_folder : of_run);
+    } catch (const Error& error) {  // the training needs none of these files
+      console_.note(fmt::format("warning     not all files of the model are kept in {}/{}: {}",
+                                config_.checkpoint.folder, checkpoint::origin_name, error.what()));
+    }
   });
 }
 

@@ -42,6 +42,7 @@ struct Resumed {
   Index step = 0;                          // steps done
   std::uint64_t state = 0;                 // the hash of its state
   std::vector<std::string> bit_changes{};  // what keeps the run from resuming bit for bit
+  bool has_other_source = false;           // the deck names another model than the checkpoint's
 };
 
 class Checkpoints {

@@ -114,11 +114,54 @@ void remove_if_there(const fs::path& path) {
                 error.message());
 }
 
-/// Adds the stored files of the model, or of the tokenizer, if the new origin has none of these.
-void add_missing_part(const Origin& stored, bool of_model, Origin& origin) {
-  const auto is_part = [&](const OriginFile& file) { return is_of_model(file.name) == of_model; };
-  if (std::ranges::any_of(origin.files, is_part)) return;
-  std::ranges::copy_if(stored.files, std::back_inserter(origin.files), is_part);
+/// The files of a folder that are as its list says. The next run replaces the others.
+Origin intact_files(const fs::path& folder) {
+  Origin origin;
+  std::error_code ignored;
+  if (!fs::exists(folder / origin_list_name, ignored)) return origin;
+  try {
+    for (const Listed& entry : read_list(folder)) {
+      try {
+        origin.files.push_back(read_entry(folder, entry));
+      } catch (const Error&) {
+      }
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  return origin;
+}
+
+/// Whether both have the file, with other contents.
+bool differ_in(const char* name, const Origin& a, const Origin& b) {
+  const std::string *in_a = a.find(name), *in_b = b.find(name);
+  return in_a != nullptr && in_b != nullptr && *in_a != *in_b;
+}
+
+/// Adds the files of `second` that `first` lacks. Those of another model or tokenizer stay away.
+Origin merged(Origin first, const Origin& second) {
+  const bool has_other_model = differ_in("config.json", first, second);
+  const bool has_other_tokenizer = differ_in("tokenizer.json", first, second);
+  for (const OriginFile& file : second.files) {
+    const bool is_other = is_of_model(file.name) ? has_other_model : has_other_tokenizer;
+    if (!is_other && first.find(file.name) == nullptr) first.files.push_back(file);
+  }
+  std::ranges::sort(first.files, {}, &OriginFile::name);
+  return first;
+}
+
+/// Refuses what somebody else put at the folder's place, and marks the folder as kzero's.
+void prepare_folder(const fs::path& folder) {
+  std::error_code ignored;
+  KZERO_REQUIRE(!fs::is_symlink(folder, ignored), ExitCode::files,
+                "{}: is a link; the files that a model brought need a folder", shown(folder));
+  const fs::path list = folder / origin_list_name;
+  if (fs::exists(list, ignored)) return;
+  KZERO_REQUIRE(!fs::exists(folder, ignored) || fs::is_empty(folder, ignored), ExitCode::files,
+                "{}: was not made by kzero, as it has no {}; move it elsewhere", shown(folder),
+                origin_list_name);
+  storage::create_folders_durably(folder);
+  storage::write_durably(list, std::string(list_title) + '\n');
 }
 
 }  // namespace
@@ -137,11 +180,13 @@ bool is_of_model(std::string_view name) {
 }
 
 fs::path origin_folder(const fs::path& checkpoint) {
-  const fs::path plain = checkpoint.has_filename() ? checkpoint : checkpoint.parent_path();
+  fs::path plain = fs::absolute(checkpoint).lexically_normal();  // "." and "STEP/." have a parent
+  if (!plain.has_filename()) plain = plain.parent_path();
   for (const fs::path& folder : {plain, plain.parent_path()}) {
-    std::error_code ignored;
     fs::path origin = folder / origin_name;
-    if (fs::exists(origin / origin_list_name, ignored)) return origin;
+    std::error_code error;
+    const auto bytes = fs::file_size(origin / origin_list_name, error);
+    if (!error && bytes > list_title.size() + 1) return origin;
   }
   return {};
 }
@@ -152,35 +197,29 @@ Origin read_origin(const fs::path& folder) {
   return origin;
 }
 
-void update_origin(const fs::path& checkpoints, Origin origin) {
-  if (origin.files.empty()) return;
-  const fs::path folder = checkpoints / origin_name, list = folder / origin_list_name;
-  Origin stored;
-  std::error_code ignored;
-  try {
-    if (fs::exists(list, ignored)) stored = read_origin(folder);
-  } catch (const Error&) {
-    stored = {};  // damaged: what is at hand replaces it
-  }
-  for (const bool of_model : {true, false}) add_missing_part(stored, of_model, origin);
-  std::ranges::sort(origin.files, {}, &OriginFile::name);
-  if (origin.files == stored.files) return;
+void update_origin(const fs::path& checkpoints, Origin given, Precedence precedence) {
+  if (given.files.empty()) return;
+  const fs::path folder = checkpoints / origin_name;
+  const Origin stored = intact_files(folder);
+  const Origin origin =
+      precedence == Precedence::of_run ? merged(std::move(given), stored) : merged(stored, given);
   const std::vector<Listed> entries = list_of(origin);
   require_limits(folder, entries);
-  // The list goes first and comes last, so an origin with a list is complete.
-  remove_if_there(list);
-  storage::create_folders_durably(folder);
-  storage::sync_to_disk(folder);
-  for (const OriginFile& file : stored.files)
-    if (origin.find(file.name) == nullptr) remove_if_there(folder / file.name);
+  prepare_folder(folder);
   std::string text = std::string(list_title) + '\n';
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const fs::path path = folder / entries[i].name;
-    storage::create_folders_durably(path.parent_path());
-    storage::write_durably(path, origin.files[i].bytes);
+    const OriginFile& file = origin.files[i];
     text += fmt::format("{} {} {}\n", entries[i].checksum, entries[i].bytes, entries[i].name);
+    const std::string* old = stored.find(file.name);
+    if (old != nullptr && *old == file.bytes) continue;
+    const fs::path path = folder / file.name;
+    storage::create_folders_durably(path.parent_path());
+    storage::write_durably(path, file.bytes);
   }
-  storage::write_durably(list, text);
+  if (load_file(folder / origin_list_name, most_list_bytes) == text) return;
+  storage::write_durably(folder / origin_list_name, text);
+  for (const OriginFile& file : stored.files)
+    if (origin.find(file.name) == nullptr) remove_if_there(folder / file.name);
 }
 
 }  // namespace kzero::checkpoint

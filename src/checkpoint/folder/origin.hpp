@@ -1,7 +1,8 @@
 // What a model brought with it: its config.json, generation_config.json, tokenizer and chat
 // templates. They are in FOLDER/origin, in the folder of the checkpoints, so that a checkpoint
 // needs none of the folders that its deck names. kzero copies these files without a change of
-// meaning. A list of their sizes and checksums is written last and checked before use.
+// meaning. A list of their sizes and checksums is written last and checked before use. A list
+// without files marks a folder that kzero has begun to fill.
 #pragma once
 
 #include <filesystem>
@@ -42,17 +43,23 @@ struct Origin {
 bool is_of_model(std::string_view name);
 
 /// The folder of the origin of a checkpoint: within the checkpoint's own folder, otherwise next to
-/// it. Empty if neither has a complete one.
+/// it. Empty if neither has one with files.
 std::filesystem::path origin_folder(const std::filesystem::path& checkpoint);
 
 /// Reads the origin in such a folder. Throws Error(files) with the file at fault if a size, a
 /// checksum or a name is not allowed or not that of the list.
 Origin read_origin(const std::filesystem::path& folder);
 
-/// Makes `origin` the one of a folder of checkpoints. If it has no file that describes the model,
-/// the present ones stay, and likewise those of the tokenizer. Writes nothing if nothing changes.
-/// While files are replaced the origin is incomplete, which counts as none. Throws Error(files) if
-/// the disk is full or a limit is exceeded. The caller holds the folder's lock. Not collective.
-void update_origin(const std::filesystem::path& checkpoints, Origin origin);
+/// Whose file remains where a folder of checkpoints and a run both have one.
+enum class Precedence { of_run, of_folder };
+
+/// Adds `origin` to the one of a folder of checkpoints. A file that only one of them has stays,
+/// except that files of two models (two values of config.json) or of two tokenizers (of
+/// tokenizer.json) are not mixed. Writes nothing if nothing changes. The list is replaced last; if
+/// that is interrupted, the next call keeps all files that are as listed. Throws Error(files) if
+/// the disk is full, a limit is exceeded, or the folder's `origin` is a link or is not kzero's. The
+/// caller holds the folder's lock. Not collective.
+void update_origin(const std::filesystem::path& checkpoints, Origin origin,
+                   Precedence precedence = Precedence::of_run);
 
 }  // namespace kzero::checkpoint

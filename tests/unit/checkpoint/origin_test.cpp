@@ -1,6 +1,7 @@
 // The files that a model brought: kept in the folder of checkpoints, and checked before use.
 #include "checkpoint/folder/origin.hpp"
 
+#include "base/input_file.hpp"
 #include "support/stored_file.hpp"
 #include "unit/checkpoint/support.hpp"
 
@@ -70,10 +71,58 @@ TEST_F(OriginTest, DamageIsNamedAndMendedByTheNextRun) {
   fs::remove(kept / "config.json");
   EXPECT_TRUE(contains(error(), "config.json")) << error();
   update_origin(mine, whole);
-  fs::remove(kept / origin_list_name);  // an interrupted write
+  store(kept / origin_list_name, "kzero origin 1\n");  // the first write was interrupted
   EXPECT_EQ(origin_folder(mine / "step_00000001"), "");
   update_origin(mine, whole);
   EXPECT_EQ(read_origin(kept).files, whole.files);
+}
+
+TEST_F(OriginTest, FilesThatDoNotDescribeAnotherModelTakeNothingAway) {
+  update_origin(mine, whole);
+  // What prepare.py writes next to the data, and a folder with the same tokenizer and fewer files.
+  update_origin(mine, {.files = {{"generation_config.json", "{}"},
+                                 {"tokenizer.json", std::string(100'000, 't')}}});
+  const Origin now = read_origin(kept);
+  EXPECT_EQ(now.files.size(), 5U);
+  for (const OriginFile& file : whole.files) EXPECT_NE(now.find(file.name), nullptr) << file.name;
+}
+
+TEST_F(OriginTest, AnInterruptedUpdateLosesNothing) {
+  update_origin(mine, whole);
+  store(kept / "config.json", "[]");  // written, but not yet in the list
+  update_origin(mine, {.files = {{"config.json", "[]"}}});
+  EXPECT_EQ(read_origin(kept).files.size(), whole.files.size());
+  EXPECT_EQ(*read_origin(kept).find("config.json"), "[]");
+}
+
+TEST_F(OriginTest, OfTheFolderStaysIfItHasPrecedence) {
+  update_origin(mine, whole);
+  update_origin(mine, {.files = {{"config.json", "[]"}, {"merges.txt", "a b"}}},
+                Precedence::of_folder);
+  EXPECT_EQ(*read_origin(kept).find("config.json"), "{}");
+  EXPECT_NE(read_origin(kept).find("merges.txt"), nullptr);
+}
+
+TEST_F(OriginTest, IsFoundFromWithinACheckpoint) {
+  update_origin(mine, whole);
+  fs::create_directories(mine / "step_00000001");
+  EXPECT_EQ(origin_folder(mine / "step_00000001" / "."), kept);
+  EXPECT_EQ(origin_folder(mine / "step_00000001" / ".." / "step_00000001"), kept);
+}
+
+TEST_F(OriginTest, AFolderOfSomebodyElseIsRefused) {
+  fs::create_directories(kept);
+  store(kept / "config.json", "mine");
+  const auto refusal = [&] {
+    return error_of(ExitCode::files, [&] { update_origin(mine, whole); });
+  };
+  EXPECT_TRUE(contains(refusal(), "origin: was not made by kzero")) << refusal();
+  EXPECT_EQ(load_file(kept / "config.json", 100), "mine");
+  fs::remove_all(kept);
+  fs::create_directories(mine / "elsewhere");
+  fs::create_directory_symlink("elsewhere", kept);
+  EXPECT_TRUE(contains(refusal(), "origin: is a link")) << refusal();
+  EXPECT_TRUE(fs::is_empty(mine / "elsewhere"));
 }
 
 TEST_F(OriginTest, AForeignListLeadsNowhere) {
