@@ -97,14 +97,12 @@ def special_kind(path):
 def find_files(paths, wanted):
     """(files, number of skipped ones by kind). A folder is replaced by the files in it with a suffix in `wanted`, at any depth, sorted
     by name. Raises InputError."""
-    files, skipped = [], collections.Counter()
+    files, without, skipped = [], [], collections.Counter()
     for path in map(Path, paths):
         if path.is_dir():
             inside = sorted(files_of_folder(path, wanted, skipped))
             if not inside:
-                raise InputError(
-                    f"{path}: has no file of text{skipped_text(skipped, ': skipped ')}; --suffix chooses other suffixes"
-                )
+                without.append(str(path))
             files += inside
         elif not path.exists():
             raise InputError(f"{path}: there is no such file or folder")
@@ -112,6 +110,10 @@ def find_files(paths, wanted):
             raise InputError(f"{path}: is a {kind}, but text is read from regular files, more than once")
         else:
             files.append(path)
+    if without and not files:
+        raise InputError(
+            f"{', '.join(without)}: has no file of text{skipped_text(skipped, ': skipped ')}; --suffix chooses other suffixes"
+        )
     return files, skipped
 
 
