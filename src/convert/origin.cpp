@@ -33,14 +33,6 @@ bool is_id(const Json& value) {
           std::ranges::all_of(value, [](const Json& item) { return item.is_number_integer(); }));
 }
 
-/// The first of the folders that has a config.json; empty if none has.
-fs::path model_folder(const deck::Model& model, const std::string& weights) {
-  for (const std::string& path : {weights, model.initial, model.config}) {
-    if (!path.empty() && is_there(folder_at(path) / config_name)) return folder_at(path);
-  }
-  return {};
-}
-
 /// Reads the files that describe the model.
 Origin read_model_files(const fs::path& folder) {
   Origin origin;
@@ -110,6 +102,23 @@ void take_ends(Origin& origin, const fs::path& folder) {
   }
 }
 
+/// What to say of a tokenizer of the data that gives numbers of the model's tokens to other texts.
+/// Tokens that are new are no reason.
+std::string note_on_tokenizers(const Origin& of_model, const Origin& of_data,
+                               const fs::path& folder) {
+  const auto there = token_texts(of_model), here = token_texts(of_data);
+  const auto is_other = [&](const auto& entry) {
+    const auto found = there.find(entry.first);
+    return found != there.end() && found->second != entry.second;
+  };
+  const auto others = std::ranges::count_if(here, is_other);
+  if (others == 0) return "";
+  return fmt::format(
+      "{} tokens of {} have other texts in the tokenizer of model.initial: prepare the data with "
+      "the model's tokenizer unless the model is to learn another one",
+      others, printable((folder / tokenizer_name).string()));
+}
+
 /// Uses the tokenizer in the folder of the training's files unless it is the one of the model.
 void add_tokenizer_of_data(Origin& origin, const deck::Config& config) {
   const fs::path file = find_tokenizer("", {}, config.data);
@@ -123,6 +132,8 @@ void add_tokenizer_of_data(Origin& origin, const deck::Config& config) {
     } else {
       const TokenizerFacts facts = fitting_facts(of_data, folder, config.model.vocab);
       const bool had_tokenizer = own != nullptr;
+      if (had_tokenizer && !config.model.initial.empty())
+        origin.note = note_on_tokenizers(origin, of_data, folder);
       replace_tokenizer(origin, std::move(of_data.files));
       // Ids of a config.json without a tokenizer are those of another vocabulary.
       if (!had_tokenizer) set_token_ids(origin, facts.token_ids);
@@ -135,6 +146,13 @@ void add_tokenizer_of_data(Origin& origin, const deck::Config& config) {
 }
 
 }  // namespace
+
+fs::path model_folder(const deck::Model& model, const std::string& weights) {
+  for (const std::string& path : {weights, model.initial, model.config}) {
+    if (!path.empty() && is_there(folder_at(path) / config_name)) return folder_at(path);
+  }
+  return {};
+}
 
 Origin gather_origin(const deck::Config& config, const std::string& weights) {
   const fs::path folder = model_folder(config.model, weights);

@@ -15,9 +15,12 @@ using checkpoint::Origin;
 
 inline constexpr const char* generation_name = "generation_config.json";
 
-/// Reads what the model of a deck brings. config.json and generation_config.json are those of the
-/// first folder with a config.json: that of `weights`, if given, of model.initial, or of
-/// model.config. The tokenizer is that folder's, except in a training on files that have another
+/// The first folder with a config.json: that of `weights`, if given, of model.initial, or of
+/// model.config. Empty if none has one. Not collective.
+std::filesystem::path model_folder(const deck::Model& model, const std::string& weights = "");
+
+/// Reads what the model of a deck brings. config.json and generation_config.json are those of
+/// model_folder(). The tokenizer is that folder's, except in a training on files that have another
 /// tokenizer.json in their folder: that one has made the model's tokens. What prepare.py wrote
 /// there about the end of answers comes first. `weights` are converted without a training; their
 /// own tokenizer always counts. In a training on bytes the model has no tokenizer. A tokenizer that

@@ -83,6 +83,22 @@ TokenizerFacts tokenizer_facts(const checkpoint::Origin& origin, const std::stri
   return facts;
 }
 
+std::map<Index, std::string> token_texts(const checkpoint::Origin& origin) {
+  std::map<Index, std::string> texts;
+  const std::string* tokenizer = origin.find(tokenizer_name);
+  if (tokenizer == nullptr) return texts;
+  const Json json = json_object(tokenizer_name, *tokenizer);
+  try {
+    for (const auto& [text, id] : json.at("model").at("vocab").items()) texts[id] = text;
+    for (const Json& added : json.value("added_tokens", Json::array()))
+      texts[added.at("id")] = added.at("content");
+  } catch (const Json::exception&) {
+    fail(ExitCode::files, "{}: is not a Hugging Face tokenizer with model.vocab and added_tokens",
+         tokenizer_name);
+  }
+  return texts;
+}
+
 std::vector<checkpoint::OriginFile> tokenizer_files(const fs::path& folder) {
   std::vector<std::string> names(std::begin(file_names), std::end(file_names));
   std::error_code error;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct TokenizerFacts {
 
 /// Throws Error(files) if either file is not JSON of its kind; `shown` is their folder in messages.
 TokenizerFacts tokenizer_facts(const checkpoint::Origin& origin, const std::string& shown);
+
+/// The texts of a tokenizer's tokens by id. Throws Error(files) as tokenizer_facts does.
+std::map<Index, std::string> token_texts(const checkpoint::Origin& origin);
 
 /// The files of a tokenizer in `folder`: tokenizer.json, tokenizer_config.json, chat templates and
 /// others, sorted by name. Throws Error(files) if one cannot be read, is too large, or is a link
