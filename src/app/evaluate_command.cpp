@@ -85,8 +85,7 @@ class Evaluation {
   /// Uses the tokenizer, if there is one; texts of bytes need none.
   void find_byte_lengths() {
     grid::collectively(world_, [&] {
-      const auto file =
-          convert::find_tokenizer(arguments_.tokenizer, source_.origin, config().data);
+      const auto file = infer::find_tokenizer(source_, arguments_.tokenizer);
       if (file.empty()) {
         no_byte_lengths_ = "no tokenizer.json was found; --tokenizer FILE names one";
         return;
@@ -131,7 +130,10 @@ class Evaluation {
     const Index most = config().model.sequence;
     if (file.tokens) {
       if (arguments_.sequence > 0) return arguments_.sequence;
-      return arguments_.is_as_trained ? most : std::min(most, most_usual_sequence);
+      if (arguments_.is_as_trained) return most;
+      // A window that a short text cannot fill would be computed all the same.
+      const Index usual = std::min(most, most_usual_sequence), scored = file.tokens->size - 1;
+      return std::min(usual, std::max<Index>(1, round_up(scored, chunks())));
     }
     const Index there = arguments_.sequence > 0 ? arguments_.sequence : most;
     if (file.documents) {

@@ -15,6 +15,7 @@
 #include "convert/architecture.hpp"
 #include "convert/config_export.hpp"
 #include "convert/finite.hpp"
+#include "convert/origin.hpp"
 #include "convert/weight_files.hpp"
 #include "convert/weights.hpp"
 #include "deck/reader.hpp"
@@ -96,13 +97,11 @@ std::span<float> take_front(std::span<float>& values, Index count) {
 }
 
 /// Checks what the model brought, and returns its context. One rank reads for all.
-Index checked_context(const grid::Group& world, const fs::path& origin, const deck::Model& model) {
+Index checked_context(const grid::Group& world, const checkpoint::Found& found) {
   Index mine = 0;
   grid::collectively(world, [&] {
     if (!world.is_root()) return;
-    const checkpoint::Origin kept =
-        origin.empty() ? checkpoint::Origin() : checkpoint::read_origin(origin);
-    mine = convert::context_of(kept, model);
+    mine = convert::context_of(convert::origin_of(found), found.manifest.model);
   });
   return world.max(mine);
 }
@@ -117,7 +116,7 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
   for (const std::string& problem : problems) source.notes.push_back("passed over: " + problem);
   source.path = found->path.string();
   source.origin = checkpoint::origin_folder(found->path);
-  const Index context = checked_context(world, source.origin, found->manifest.model);
+  const Index context = checked_context(world, *found);
   std::string array;
   grid::collectively(world, [&] {
     const checkpoint::Manifest& manifest = found->manifest;
@@ -126,6 +125,7 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
                   "convert --merge {} FOLDER` and give FOLDER",
                   source.path, source.path);
     source.config = deck::read({source.path + "'s deck", manifest.deck}, {});
+    if (source.origin.empty()) source.base = convert::model_folder(source.config.model);
     source.config.model = manifest.model;
     if (!options.is_as_trained) source.config.model.sequence = context;
     source.config = adapted(source.config, options, world.size());

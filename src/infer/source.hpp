@@ -39,6 +39,8 @@ struct Source {
   /// The folder with what the model brought, its tokenizer among it: the Hugging Face folder, or
   /// the origin of the checkpoint. Empty if there is none.
   std::filesystem::path origin{};
+  /// The folder of the model that a checkpoint without an origin began from. Often empty.
+  std::filesystem::path base{};
   /// The model and, for a checkpoint, the deck that it was trained with, resolved for this launch.
   /// model.sequence is the model's context, or with is_as_trained the run's. Gradients, checkpoints
   /// and offload are off. train.micro_batch is 1 if sequences have several chunks.

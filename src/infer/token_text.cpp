@@ -124,7 +124,7 @@ std::unique_ptr<TokenText> open_tokenizer(const fs::path& file, SpecialTokens sp
 }
 
 fs::path tokenizer_file(const Source& source, const std::string& given) {
-  fs::path found = convert::find_tokenizer(given, source.origin, source.config.data);
+  fs::path found = find_tokenizer(source, given);
   KZERO_REQUIRE(
       !found.empty(), ExitCode::files,
       "{}: no tokenizer.json was found in the folders of the model and its data; name one "
@@ -135,8 +135,16 @@ fs::path tokenizer_file(const Source& source, const std::string& given) {
 
 }  // namespace
 
+fs::path find_tokenizer(const Source& source, const std::string& given) {
+  const deck::Data& data = source.config.data;
+  fs::path found = convert::find_tokenizer(given, source.origin, data);
+  if (found.empty() && !source.base.empty() && data.format != deck::DataFormat::bytes)
+    found = convert::find_tokenizer("", source.base, data);
+  return found;
+}
+
 fs::path chat_parts_file(const Source& source, const std::string& given) {
-  return tokenizer_file(source, given).parent_path() / convert::chat_parts_name;
+  return convert::model_file(tokenizer_file(source, given).parent_path(), convert::chat_parts_name);
 }
 
 bool has_tokenizer(const Source& source) {

@@ -31,6 +31,10 @@ class TokenText {
 /// The value of --tokenizer for tokens that are bytes.
 inline constexpr std::string_view bytes_name = "bytes";
 
+/// The tokenizer.json that open_token_text opens; empty if there is none, or if tokens are bytes.
+/// Throws Error(files) as convert::find_tokenizer does. Not collective.
+std::filesystem::path find_tokenizer(const Source& source, const std::string& given);
+
 /// The chat_parts.json next to the tokenizer that open_token_text opens; it may be missing. Throws
 /// Error(files) if there is no tokenizer.
 std::filesystem::path chat_parts_file(const Source& source, const std::string& given);
@@ -44,10 +48,10 @@ bool has_tokenizer(const Source& source);
 
 /// Opens the tokens of `given`: a tokenizer.json, its folder, or "bytes". If `given` is empty, uses
 /// the source's own tokenizer, otherwise a checkpoint's data.format = "bytes", or the
-/// tokenizer.json in the folder of the checkpoint's data. End tokens are eos_token_id of
-/// generation_config.json or config.json, or eos_token of tokenizer_config.json, in the tokenizer's
-/// folder. Throws Error(files) if there is no tokenizer or it has more tokens than the model's
-/// vocabulary. Not collective.
+/// tokenizer.json in the folder of the checkpoint's data, or of the model that it began from. End
+/// tokens are eos_token_id of generation_config.json or config.json, or eos_token of
+/// tokenizer_config.json, in the tokenizer's folder. Throws Error(files) if there is no tokenizer
+/// or it has more tokens than the model's vocabulary. Not collective.
 std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given,
                                            SpecialTokens special = SpecialTokens::added);
 
