@@ -292,7 +292,7 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
             "sequences at once on a rank; default: 4, or 1 with several chunks");
   add_count(*command, "--sequence", arguments.sequence,
             "tokens of a sequence; default: the model's context, at most 2048, or as many as "
-            "documents and choices need");
+            "short texts, documents and choices need");
   add_count(*command, "--tokens", arguments.tokens, "score only the first tokens of each text");
   add_count(*command, "--tensor", arguments.tensor,
             "ranks that share each layer's work; default: 1");
