@@ -4,7 +4,7 @@ answers with another."""
 
 import json
 
-from prepare_documents import InputError
+from prepare_documents import InputError, surrogate_problem
 from prepare_tokenizer import text_of_token
 
 NAME = "generation_config.json"
@@ -37,7 +37,10 @@ def model_end_ids(folder, configuration, tokenizer):
         if ids := ids_in(read_object(folder / name).get("eos_token_id"), folder / name):
             return ids
     text = text_of_token(configuration.get("eos_token"))
-    return [] if text is None or (one := tokenizer.token_to_id(text)) is None else [one]
+    if not text or surrogate_problem(text):
+        return []
+    one = tokenizer.token_to_id(text)
+    return [] if one is None else [one]
 
 
 def former_end_ids(folder, names):
@@ -57,4 +60,4 @@ def generation_config(folder, ids):
     """The bytes of the folder's generation_config.json, in which `ids`, without repetition, end a text."""
     ids = list(dict.fromkeys(ids))
     value = {**read_object(folder / NAME), "eos_token_id": ids if len(ids) != 1 else ids[0]}
-    return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(value, indent=2).encode() + b"\n"
