@@ -5,6 +5,7 @@
 #include "app/node_problems.hpp"
 #include "app/writable.hpp"
 #include "base/bytes.hpp"
+#include "base/printable.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "convert/adapter.hpp"
 #include "convert/tokenizer_files.hpp"

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/descriptor.hpp"
+#include "comm/placement.hpp"
 #include "grid/agreement.hpp"
 #include "plan/block_rate.hpp"
 #include "plan/rates.hpp"
