@@ -45,8 +45,8 @@ std::string ProblemList::text() const {
       lines.push_back(problem.text + others(alike));
     }
   }
-  constexpr std::size_t most_lines = 100;
-  const std::size_t shown = std::min(lines.size(), most_lines);
+  constexpr std::size_t most_shown = 100;
+  const std::size_t shown = std::min(lines.size(), most_shown);
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) text += (i > 0 ? "\n" : "") + lines[i];
   if (shown < lines.size()) text += fmt::format("\nand {} more", lines.size() - shown);
