@@ -22,9 +22,9 @@ constexpr int repetitions = 3;  // of one-time messages, because datagrams get l
 }  // namespace
 
 void remove_shared_addresses(std::vector<HeartbeatPeer>& peers) {
-  using Address = decltype(Endpoint::address);
-  std::map<Address, std::size_t> first_owner;
-  std::set<Address> shared;
+  using AddressBytes = decltype(Endpoint::address);
+  std::map<AddressBytes, std::size_t> first_owner;
+  std::set<AddressBytes> shared;
   for (std::size_t i = 0; i < peers.size(); ++i) {
     for (const Endpoint& endpoint : peers[i].endpoints) {
       if (first_owner.try_emplace(endpoint.address, i).first->second != i)
