@@ -149,7 +149,8 @@ Index context_of(const ConfigText& config, const deck::Model& model) {
 
 NamedClass named_class(const ConfigText& config) {
   const std::string name = printable(config.file.string());
-  const KnownType& known = type_of(name, json_object(config.file, config.text));
+  const Json json = json_object(config.file, config.text);
+  const KnownType& known = type_of(name, json);
   return {known.type, known.with_head};
 }
 

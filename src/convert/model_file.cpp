@@ -27,7 +27,7 @@ bool is_blob(const fs::path& path) {
 }  // namespace
 
 fs::path model_file(const fs::path& folder, const std::string& name) {
-  const fs::path file = folder / name;
+  fs::path file = folder / name;
   std::error_code ignored, error;
   if (!fs::is_symlink(fs::symlink_status(file, ignored))) return file;
   const fs::path target = fs::canonical(file, error);

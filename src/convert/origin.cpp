@@ -55,7 +55,7 @@ void replace_tokenizer(Origin& origin, std::vector<checkpoint::OriginFile> files
 
 /// Throws Error(files) if the tokenizer in `folder` cannot be the model's.
 TokenizerFacts fitting_facts(const Origin& files, const fs::path& folder, Index vocab) {
-  const TokenizerFacts facts = tokenizer_facts(files, folder.string());
+  TokenizerFacts facts = tokenizer_facts(files, folder.string());
   KZERO_REQUIRE(facts.tokens <= vocab, ExitCode::files,
                 "{}: has tokens up to {}, but model.vocab = {} allows 0 to {}: it is the tokenizer "
                 "of another model",
