@@ -147,7 +147,7 @@ def read_example(value, special, ignored):
 
 
 def messages_of(value, form):
-    """The messages of a line that is no pair."""
+    """The messages of a line that is not a pair."""
     if form == "instruction":
         return alpaca_messages(value)
     messages = read_messages(value[form], form)

@@ -11,7 +11,7 @@ NAME = "generation_config.json"
 
 
 def read_object(path):
-    """The JSON object in a file; empty if there is no such file."""
+    """The JSON object in a file, or an empty one if the file does not exist."""
     if not path.is_file():
         return {}
     try:

@@ -44,7 +44,7 @@ SAME_BITS = (
 )
 # These round in another order.
 CLOSE = (("tensor ranks", 2, {"grid.tensor": 2}), ("NCCL's own sums", 2, {"zero.stage": 2, "zero.reduction": "library"}))
-# A long run, of which one rank is stopped or killed. Hydra must not end the other ranks.
+# A long run. One of its ranks is stopped or killed. Hydra must not end the other ranks.
 LONG = {"zero.stage": 3, "train.steps": 100000, "run.watchdog": "10s", "run.heartbeat": "0s"}
 KEEP_THE_OTHERS = ("-disable-auto-cleanup",)
 END = "over group"  # in the message of a rank that ends because another is gone, which names the collective and its group

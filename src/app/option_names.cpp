@@ -13,7 +13,7 @@ struct Names {
   const char* elsewhere;  // without dashes at the beginning, separated by blanks
 };
 
-// A name may stand for options of several commands, for example memory.
+// A name may mean options of several commands, for example memory.
 constexpr Names common_names[] = {
     {"--batch", "batch_size max_batch_size"},
     {"--dtype", "outtype torch_dtype precision"},

@@ -103,7 +103,7 @@ void take_ends(Origin& origin, const fs::path& folder) {
 }
 
 /// What to say of a tokenizer of the data that gives numbers of the model's tokens to other texts.
-/// Tokens that are new are no reason.
+/// New tokens do not count.
 std::string note_on_tokenizers(const Origin& of_model, const Origin& of_data,
                                const fs::path& folder) {
   const auto there = token_texts(of_model), here = token_texts(of_data);

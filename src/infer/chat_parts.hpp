@@ -17,7 +17,7 @@ struct Message {
 
 class ChatParts {
  public:
-  /// Throws Error(files) if there is no such file, and for one that is not of this kind.
+  /// Throws Error(files) if the file does not exist or is of another kind.
   explicit ChatParts(const std::filesystem::path& file);
 
   /// The text of a conversation, up to the beginning of the answer. Throws Error(usage) for an

@@ -19,7 +19,7 @@ void require_state_arrays(const param::StateArrays& arrays, const std::filesyste
 /// messages.
 void validate(const Manifest& manifest, const std::filesystem::path& path);
 
-/// Describes the first parameter of which the shards together do not hold each element once. Empty
+/// Describes the first parameter whose elements the shards do not hold exactly once each. Empty
 /// if there is none. Expands the ranges of one parameter at a time, so the files' sizes, which
 /// bound their number, must be those of the manifest.
 std::string coverage_problem(const Manifest& manifest);
