@@ -489,7 +489,12 @@ class Refusals(Prepared):
         path = self.lines(texts=[self.text] * 2000)
         for kind, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             command = [sys.executable, "-B", PREPARE, path, "-o", self.out, "--processes", "1"]
-            running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            running = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                preexec_fn=lambda kind=kind: signal.signal(kind, signal.SIG_DFL),  # a shell may have had it ignored
+            )
             running.stdout.readline()  # the text is read, and the tokenizer is trained
             running.send_signal(kind)
             running.communicate()

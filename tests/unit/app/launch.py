@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -18,6 +19,10 @@ LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
 FOR_DEVICES = os.environ.get("KZERO_FOR_DEVICES") == "1"
 USES_NCCL = os.environ.get("KZERO_USES_NCCL") == "1"
 PATIENCE = 120  # seconds, for a machine with other load
+
+# A shell without job control ignores these for what it starts in the background, and kzero leaves ignored signals ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 DECK = """
 [model]

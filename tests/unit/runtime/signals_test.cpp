@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "runtime/hangup.hpp"
+#include "support/default_actions.hpp"
 
 namespace kzero::runtime {
 namespace {
@@ -75,6 +76,7 @@ TEST(Signals, HandlersOfLibrariesRunOnAlternateStacks) {
 /// The exit status of a process that runs f and then waits for its end.
 template <class F>
 int status_of(F&& f) {
+  const tests::DefaultActions actions;
   const pid_t child = fork();
   if (child == 0) {
     take_signals();
@@ -90,8 +92,21 @@ int status_of(F&& f) {
 TEST(Signals, EndAProgramThatHasNothingToSave) {
   for (const int signal : {SIGTERM, SIGINT, SIGQUIT}) {
     const int status = status_of([signal] { kill(getpid(), signal); });
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << signal;
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << signal;
   }
+}
+
+TEST(Signals, ThatWereIgnoredFromOutsideStayIgnored) {
+  const int status = status_of([] {
+    for (const int signal : {SIGINT, SIGQUIT}) {
+      std::signal(signal, SIG_IGN);
+      kill(getpid(), signal);
+    }
+    while (is_pending(SIGINT) || is_pending(SIGQUIT))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    kill(getpid(), SIGTERM);
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
 }
 
 TEST(Signals, AHangupEndsOnlyAProgramThatAsksForThat) {

@@ -13,6 +13,7 @@
 #include "grid/group.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/wall_time.hpp"
+#include "support/default_actions.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace kzero::runtime {
@@ -28,21 +29,26 @@ std::optional<StopWish> wish_after_signal(const StopSignal& stop) {
 
 StopWish by(int signal) { return {StopReason::signal, signal}; }
 
+class StopSignals : public testing::Test {
+ private:
+  tests::DefaultActions actions_;
+};
+
 TEST(StopSignal, WishesNothingByItself) {
   const StopSignal stop;
   EXPECT_EQ(stop.wish(), std::nullopt);
 }
 
-TEST(StopSignal, EachSignalIsNotedByName) {
+TEST_F(StopSignals, EachSignalIsNotedByName) {
   for (const auto& [signal, name] : stop_signals) {
     const StopSignal stop;
     kill(getpid(), signal);
-    EXPECT_EQ(wish_after_signal(stop), by(signal)) << name;
+    ASSERT_EQ(wish_after_signal(stop), by(signal)) << name;
     EXPECT_EQ(signal_name(signal), name);
   }
 }
 
-TEST(StopSignal, TheFirstOfManyCounts) {
+TEST_F(StopSignals, TheFirstOfManyCounts) {
   const StopSignal stop;
   kill(getpid(), SIGTERM);
   EXPECT_EQ(wish_after_signal(stop), by(SIGTERM));
@@ -89,7 +95,7 @@ TEST(StopSignal, WishesToStopOnceTheFileExistsAndNoLongerThanThat) {
   EXPECT_EQ(stop.wish(), std::nullopt);
 }
 
-TEST(StopSignal, OneRanksSignalStopsAllRanks) {
+TEST_F(StopSignals, OneRanksSignalStopsAllRanks) {
   MPI_Comm world = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &world);
   const grid::Group group(world, "world");
