@@ -3,8 +3,8 @@
 
     VENV/bin/python compare_chat.py [TEMPLATE.jinja ...]
 
-VENV has transformers and jinja2, but needs no torch. It is run by hand, after a change of input/prepare_template.py or
-prepare_turns.py. The templates are those of tests/prepare and the given files. Conversations are drawn at random, with contents that
+VENV has transformers and jinja2, but needs no torch. It is run by hand, after a change of input/prepare/template.py or
+turns.py. The templates are those of tests/prepare and the given files. Conversations are drawn at random, with contents that
 begin and end with spaces and line ends. Compared with apply_chat_template: the text, with and without the beginning of an answer, the
 tokens, and for templates with generation blocks the targets (return_assistant_tokens_mask). transformers counts tokens that are
 partly in a block as targets, and prepare.py does not: these and the first token of a document alone may differ. For each template it prints how prepare.py finds
@@ -25,10 +25,10 @@ os.environ["PREPARE"] = "prepare.py"  # chat_case needs it, but only its tokeniz
 import chat_templates
 import transformers as hf
 from chat_case import make_tokenizer
-from prepare_chat_encoding import TARGET, mark, without_post_processor
-from prepare_documents import InputError
-from prepare_template import Source, Template
-from prepare_turns import Turns, check_template, special_pattern
+from prepare.chat_encoding import TARGET, mark, without_post_processor
+from prepare.documents import InputError
+from prepare.template import Source, Template
+from prepare.turns import Turns, check_template, special_pattern
 
 hf.logging.set_verbosity_error()
 TOKENS = {"bos_token": "<s>", "eos_token": "<|endoftext|>"}

@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "input"))
 import torch
 import transformers as hf
 from compare import BATCH, LENGTH, RATE, models, train
-from prepare_document_file import HEADER_BYTES, MAGIC, TARGET, VERSION
+from prepare.document_file import HEADER_BYTES, MAGIC, TARGET, VERSION
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 STEPS = 8

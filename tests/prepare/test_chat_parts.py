@@ -28,14 +28,14 @@ class FixedTexts(ChatCase):
 
     def parts(self, text):
         """(parts, the compiled template)."""
-        import prepare_chat_parts
-        from prepare_template import Source, Template
+        from prepare.chat_parts import parts_of_template
+        from prepare.template import Source, Template
 
         template = Template(Source(text, "here", {"bos_token": "<s>", "eos_token": "</s>"}, DATE))
-        return prepare_chat_parts.parts_of_template(template), template
+        return parts_of_template(template), template
 
     def test_they_give_what_the_template_gives(self):
-        from prepare_chat_parts import written
+        from prepare.chat_parts import written
 
         for name in ("CHATML", "CHATML_IN_LINES", "GENERATION", "LLAMA3", "INST", "TOOLS", "WITHOUT_SYSTEM", "OPENS_A_THOUGHT"):
             parts, template = self.parts(getattr(templates, name))

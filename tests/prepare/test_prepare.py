@@ -11,6 +11,7 @@ import io
 import json
 import os
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -252,16 +253,14 @@ class Folders(Prepared):
     def test_the_document_lists_what_is_taken(self):
         sys.path.insert(0, str(PREPARE.parent))
         self.addCleanup(sys.path.remove, str(PREPARE.parent))
-        import prepare_files
+        from prepare import files
 
         rows = [
             line
             for line in (PREPARE.parents[1] / "docs/data.md").read_text().splitlines()
             if line.startswith("  | ") and " ." in line
         ]
-        self.assertEqual(
-            sorted(word for row in rows for word in row.split() if word.startswith(".")), sorted(prepare_files.USUAL)
-        )
+        self.assertEqual(sorted(word for row in rows for word in row.split() if word.startswith(".")), sorted(files.USUAL))
 
     def test_suffixes_are_chosen(self):
         for name in ("a.txt", "b.py", "c.log", "d.LOG.gz", "Makefile", "lines.jsonl"):
@@ -541,11 +540,11 @@ class Reports(unittest.TestCase):
         self.addCleanup(sys.path.remove, str(PREPARE.parent))
 
     def test_a_line_every_minute(self):
-        import prepare_report
+        from prepare import report
 
         error, now = io.StringIO(), [0.0]
         with mock.patch("sys.stderr", error), mock.patch("time.monotonic", lambda: now[0]):
-            progress = prepare_report.Progress("encoding", 7_200_000_000)
+            progress = report.Progress("encoding", 7_200_000_000)
             for _ in range(150):
                 now[0] += 1
                 progress.add(1_000_000)
@@ -556,16 +555,16 @@ class Reports(unittest.TestCase):
         )
 
     def test_work_that_shows_no_progress(self):
-        import prepare_report
+        from prepare import report
 
         error = io.StringIO()
-        with mock.patch("sys.stderr", error), mock.patch("prepare_report.MINUTE", 0.01), prepare_report.Minutes("training"):
+        with mock.patch("sys.stderr", error), mock.patch("prepare.report.MINUTE", 0.01), report.Minutes("training"):
             while error.getvalue().count("training: 0 min\n") < 2:
                 time.sleep(0.01)
 
 
 class Rules(unittest.TestCase):
-    """prepare_rules.py refuses what the program's own reader does, and names the same key."""
+    """prepare/rules.py refuses what the program's own reader does, and names the same key."""
 
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -573,11 +572,11 @@ class Rules(unittest.TestCase):
         self.addCleanup(sys.path.remove, str(PREPARE.parent))
 
     def refusal_here(self, rules):
-        import prepare_rules
+        from prepare import rules as program
 
         try:
-            prepare_rules.check(rules)
-        except prepare_rules.InputError as error:
+            program.check(rules)
+        except program.InputError as error:
             return str(error)
         return ""
 
@@ -843,8 +842,8 @@ class WithoutTheLibrary(unittest.TestCase):
     def test_the_python_of_the_tree_takes_over(self):
         tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
         (tree / "input").mkdir()
-        for file in PREPARE.parent.glob("*.py"):
-            (tree / "input" / file.name).write_bytes(file.read_bytes())
+        shutil.copy(PREPARE, tree / "input")
+        shutil.copytree(PREPARE.with_suffix(""), tree / "input/prepare")
         (tree / "a.txt").write_text("some text")
         command = [sys.executable, "-B", "-S", tree / "input/prepare.py", tree / "a.txt", "-o", tree / "out", "--vocab", "257"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

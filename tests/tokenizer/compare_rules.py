@@ -44,7 +44,7 @@ def template(single, **ids):
 
 def without_bytes(rules, missing):
     """The rules, whose vocabulary lacks the tokens of some bytes and all that contain them."""
-    from prepare_rules import SYMBOLS
+    from prepare.rules import SYMBOLS
 
     gone = {symbol for symbol, byte in SYMBOLS.items() if byte in missing}
     texts = [text for text in rules["model"]["vocab"] if not gone & set(text)]
@@ -55,7 +55,7 @@ def without_bytes(rules, missing):
 
 def cases(rules):
     """{name: rules}."""
-    from prepare_rules import GPT2, LLAMA3, QWEN2
+    from prepare.rules import GPT2, LLAMA3, QWEN2
 
     lacking = without_bytes(rules, MISSING)
     unknown = {**lacking["model"], "unk_token": "the"}
@@ -113,7 +113,7 @@ def cases(rules):
 
 def compare(program, rules, texts, folder):
     """The number of texts whose tokens or words differ."""
-    from prepare_tokenizer import tokens_around
+    from prepare.tokenizer import tokens_around
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json"

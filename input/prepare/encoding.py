@@ -7,8 +7,8 @@ import os
 import signal
 from concurrent.futures.process import BrokenProcessPool
 
-from prepare_documents import InputError
-from prepare_shards import little_endian, token_array
+from .documents import InputError
+from .shards import little_endian, token_array
 
 BATCH = 1 << 20  # characters that a process encodes at a time
 

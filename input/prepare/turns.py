@@ -7,8 +7,8 @@ twice: up to the turn with the beginning of an answer (`before`), and with the t
 
 import re
 
-from prepare_conversation import Example
-from prepare_documents import InputError
+from .conversation import Example
+from .documents import InputError
 
 TEST = [
     {"role": "system", "content": "You answer in one sentence."},

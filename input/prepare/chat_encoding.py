@@ -4,10 +4,10 @@ import json
 import os
 from array import array
 
-from prepare_document_file import TARGET, count_targets
-from prepare_documents import InputError
-from prepare_template import Template
-from prepare_turns import Turns, special_pattern
+from .document_file import TARGET, count_targets
+from .documents import InputError
+from .template import Template
+from .turns import Turns, special_pattern
 
 
 def without_post_processor(rules):

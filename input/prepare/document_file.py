@@ -8,7 +8,7 @@ where the token is a target. Little-endian.
 import struct
 from array import array
 
-from prepare_shards import little_endian
+from .shards import little_endian
 
 MAGIC, VERSION, HEADER_BYTES = b"KZERODOC", 1, 256
 TARGET = 1 << 31

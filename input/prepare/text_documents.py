@@ -6,9 +6,9 @@ long is divided. Each further piece begins with the last token of the piece befo
 
 from array import array
 
-from prepare_document_file import TARGET, Documents, write_documents
-from prepare_documents import InputError
-from prepare_encoding import Encoder
+from .document_file import TARGET, Documents, write_documents
+from .documents import InputError
+from .encoding import Encoder
 
 
 class DocumentEncoder(Encoder):

@@ -3,7 +3,7 @@
 The texts of ARC, MMLU and PIQA are those of EleutherAI's lm-evaluation-harness, without examples before the question.
 """
 
-from prepare_documents import InputError, shown
+from .documents import InputError, shown
 
 # First and last characters of scripts that are written without spaces between words, and of full-width signs
 WITHOUT_SPACES = (

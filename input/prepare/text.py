@@ -3,14 +3,14 @@
 import json
 from array import array
 
-from prepare_documents import InputError, MissingModule
-from prepare_draw import TRAINING, VALIDATION, Draw, Population, divided, hasher, key_of
-from prepare_encoding import BATCH, Encoder, allows_cuts, batches, encoded
-from prepare_parts import parts
-from prepare_report import Problems, Progress
-from prepare_shards import Shards
-from prepare_text_documents import DocumentEncoder, TextDocuments
-from prepare_tokenizer import document_beginning, highest_id
+from .documents import InputError, MissingModule
+from .draw import TRAINING, VALIDATION, Draw, Population, divided, hasher, key_of
+from .encoding import BATCH, Encoder, allows_cuts, batches, encoded
+from .parts import parts
+from .report import Problems, Progress
+from .shards import Shards
+from .text_documents import DocumentEncoder, TextDocuments
+from .tokenizer import document_beginning, highest_id
 
 
 class Corpus:

@@ -4,20 +4,19 @@ import collections
 import json
 from pathlib import Path
 
-import prepare_chat_parts
-import prepare_end
-from prepare_chat_encoding import ChatEncoder, without_post_processor
-from prepare_conversation import Example, needs_template, read_example
-from prepare_document_file import Documents, count_targets, write_documents
-from prepare_documents import InputError
-from prepare_draw import COPY, TRAINING, VALIDATION, Draw, Population
-from prepare_encoding import encoded
-from prepare_files import printable
-from prepare_objects import objects
-from prepare_report import Problems, Progress
-from prepare_template import Template, find_source
-from prepare_tokenizer import configuration_of, tokenizer_file
-from prepare_turns import Turns, check_template, special_pattern
+from . import chat_parts, end_ids
+from .chat_encoding import ChatEncoder, without_post_processor
+from .conversation import Example, needs_template, read_example
+from .document_file import Documents, count_targets, write_documents
+from .documents import InputError
+from .draw import COPY, TRAINING, VALIDATION, Draw, Population
+from .encoding import encoded
+from .files import printable
+from .objects import objects
+from .report import Problems, Progress
+from .template import Template, find_source
+from .tokenizer import configuration_of, tokenizer_file
+from .turns import Turns, check_template, special_pattern
 
 BATCH = 1 << 17  # characters that a process encodes at a time
 PER_PROCESS = 1 << 20  # bytes of files for which another process is worth its start
@@ -60,7 +59,7 @@ class Chats:
         source = find_source(folder, configuration_of(self.kept), self.arguments.template, self.arguments.date)
         self.template = Template(source)
         try:
-            self.parts = prepare_chat_parts.parts_of_template(self.template)
+            self.parts = chat_parts.parts_of_template(self.template)
         except ValueError as error:
             self.no_parts = str(error)
         turns = Turns(self.template, self.special, self.arguments.each_turn)
@@ -129,11 +128,11 @@ class Chats:
     def generation_config(self):
         """The generation_config.json of a model that is trained on these documents."""
         folder = tokenizer_file(self.arguments.tokenizer or self.arguments.output).parent
-        own = prepare_end.model_end_ids(folder, configuration_of(self.kept), self.tokenizer)
-        answer = prepare_end.template_end_ids(self.tokenizer, self.special, self.ending) if self.template else [self.end]
+        own = end_ids.model_end_ids(folder, configuration_of(self.kept), self.tokenizer)
+        answer = end_ids.template_end_ids(self.tokenizer, self.special, self.ending) if self.template else [self.end]
         names = {f"{self.arguments.name}_{part}.docs" for part in ("train", "val")}
-        former = prepare_end.former_end_ids(Path(self.arguments.output), names)
-        return prepare_end.generation_config(folder, [*answer, *own, self.end, *former])
+        former = end_ids.former_end_ids(Path(self.arguments.output), names)
+        return end_ids.generation_config(folder, [*answer, *own, self.end, *former])
 
     def summary(self):
         """Lines for people."""
@@ -178,7 +177,7 @@ def write_chats(arguments, files, output, kept, end, around):
     chats.read(files)
     written = chats.write(output)
     if not arguments.training_only:
-        output.write(prepare_end.NAME, chats.generation_config())
+        output.write(end_ids.NAME, chats.generation_config())
         if chats.parts:
-            output.write(prepare_chat_parts.NAME, prepare_chat_parts.as_bytes(chats.parts))
+            output.write(chat_parts.NAME, chat_parts.as_bytes(chats.parts))
     return [printable(line) for line in chats.summary()], written

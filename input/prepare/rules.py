@@ -6,7 +6,7 @@ evaluate cannot compute bits per byte. tests/prepare compares both implementatio
 
 import json
 
-from prepare_documents import InputError
+from .documents import InputError
 
 LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"

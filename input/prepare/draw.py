@@ -8,7 +8,7 @@ import hashlib
 import itertools
 from array import array
 
-from prepare_documents import InputError
+from .documents import InputError
 
 TRAINING, VALIDATION, COPY, CUT = range(4)  # COPY: left out. CUT: its beginning is for training, its end for validation
 ENOUGH = 0.95  # of what is asked for ends the draw

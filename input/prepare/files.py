@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from prepare_documents import COMPRESSED, TEXT, InputError, kind_of
+from .documents import COMPRESSED, TEXT, InputError, kind_of
 
 # The kinds of files that are used from folders, in upper or lower case: text, and program sources.
 PROSE = (*TEXT, ".adoc", ".org", ".rst", ".tex")

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-TREE = Path(__file__).resolve().parents[1] / ".deps/venv/bin/python3"
+TREE = Path(__file__).resolve().parents[2] / ".deps/venv/bin/python3"
 
 # The oldest versions that are used. In older ones of Jinja a template can leave the sandbox, or read the environment.
 OLDEST = {"tokenizers": "", "jinja2": "3.1.6"}

@@ -8,10 +8,10 @@
 If a number does not fit, the stream is of uint32, the version is 2, and an example begins with 2^32 - 1: llm.c does not have this.
 """
 
-from prepare_choice_forms import example_of, joint
-from prepare_documents import InputError, check_unicode
-from prepare_objects import objects
-from prepare_shards import header, little_endian, token_array
+from .choice_forms import example_of, joint
+from .documents import InputError, check_unicode
+from .objects import objects
+from .shards import header, little_endian, token_array
 
 MAGIC = 20240522
 START = {2: 2**16 - 1, 4: 2**32 - 1}  # the largest number, by the bytes of a number

@@ -4,8 +4,8 @@ A document comes in one or several parts, (text, whether it begins a document). 
 that changes no token. In the other kinds of files, each object or row is one document.
 """
 
-from prepare_documents import InputError, check_unicode, decoded, kind_of, reading, shown
-from prepare_objects import KINDS, PARQUET, objects, open_parquet
+from .documents import InputError, check_unicode, decoded, kind_of, reading, shown
+from .objects import KINDS, PARQUET, objects, open_parquet
 
 BLOCK = 1 << 20  # characters after which a text is split, at the next place that allows it
 LONGEST = 64 << 20  # most characters without such a place

@@ -1,10 +1,10 @@
-"""Brings chats of other forms into that of prepare_conversation.py: ShareGPT and Alpaca, contents in parts, and tool calls whose
+"""Brings chats of other forms into that of conversation.py: ShareGPT and Alpaca, contents in parts, and tool calls whose
 arguments are JSON text, as in OpenAI's interface.
 """
 
 import json
 
-from prepare_documents import InputError, shown
+from .documents import InputError, shown
 
 # ShareGPT's name of who speaks, and the role
 SPEAKERS = {

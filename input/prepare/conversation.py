@@ -3,9 +3,9 @@
 import dataclasses
 import json
 
-from prepare_chat_forms import alpaca_messages, calls_with_objects, json_value, message_of, system_messages, text_of_parts
-from prepare_documents import InputError, shown, surrogate_problem
-from prepare_draw import hasher, key_of
+from .chat_forms import alpaca_messages, calls_with_objects, json_value, message_of, system_messages, text_of_parts
+from .documents import InputError, shown, surrogate_problem
+from .draw import hasher, key_of
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 KEYS = ("role", "content", "name", "reasoning_content", "tool_calls", "tool_call_id")

@@ -4,8 +4,8 @@ answers with another."""
 
 import json
 
-from prepare_documents import InputError, surrogate_problem
-from prepare_tokenizer import text_of_token
+from .documents import InputError, surrogate_problem
+from .tokenizer import text_of_token
 
 NAME = "generation_config.json"
 

@@ -4,8 +4,8 @@ import sys
 import threading
 import time
 
-from prepare_documents import EncodingError, InputError
-from prepare_files import printable
+from .documents import EncodingError, InputError
+from .files import printable
 
 MOST_PROBLEMS = 5  # most problems that are shown
 MINUTE = 60  # seconds

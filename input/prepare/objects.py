@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-from prepare_documents import EncodingError, InputError, MissingModule, decoded, kind_of, open_binary, reading, shown
+from .documents import EncodingError, InputError, MissingModule, decoded, kind_of, open_binary, reading, shown
 
 JSON, TABLES, PARQUET = (".jsonl", ".json"), (".csv", ".tsv"), ".parquet"
 KINDS = (*JSON, *TABLES, PARQUET)

@@ -4,9 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-import prepare_rules
-from prepare_documents import InputError, surrogate_problem
-from prepare_report import Minutes
+from . import rules
+from .documents import InputError, surrogate_problem
+from .report import Minutes
 
 TRAINING = 1 << 30  # most characters for training a tokenizer, taken evenly from all files
 END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>")
@@ -54,7 +54,7 @@ def take_tokenizer(path, training_only):
         raise InputError(f"{file}: {error}") from error
     try:
         if not training_only:
-            prepare_rules.check(json.loads(file.read_bytes()))
+            rules.check(json.loads(file.read_bytes()))
     except InputError as error:
         raise InputError(
             f"{file}: kzero generate would refuse it: {error} (--training-only takes it without a copy)"

@@ -16,8 +16,9 @@ import jinja2
 import jinja2.ext
 import jinja2.nodes
 import jinja2.sandbox
-from prepare_documents import InputError, surrogate_problem
-from prepare_tokenizer import text_of_token
+
+from .documents import InputError, surrogate_problem
+from .tokenizer import text_of_token
 
 BEGIN, END = "\ufdd0", "\ufdd1"  # around generation blocks; Unicode keeps these two for the inner use of programs
 TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")

@@ -1,0 +1,1 @@
+"""The modules of input/prepare.py. `command` is its program."""
