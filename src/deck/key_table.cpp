@@ -296,7 +296,7 @@ void add_run(std::vector<Key>& table) {
                           {"live", ProgressStyle::live},
                           {"plain", ProgressStyle::plain}},
                          "\"live\" redraws one line in place; \"plain\": lines only; \"auto\": "
-                         "\"live\" on a terminal."));
+                         "\"live\" on a terminal, but not through a launcher."));
   table.push_back(choice("run.communicator", t, &Run::communicator, communicators,
                          "Library for collectives; \"auto\": \"nccl\" in device builds that have "
                          "it, if no ranks share a device; otherwise \"mpi\"."));

@@ -1,15 +1,17 @@
 #include "metrics/console.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
+#include <string_view>
 
 #include "base/bytes.hpp"
 #include "base/printable.hpp"
 #include "metrics/closing_report.hpp"
-#include "metrics/terminal.hpp"
 
 namespace kzero::metrics {
 
@@ -71,20 +73,25 @@ std::string limit_line(const TimeLimit& limit) {
                            format_seconds(limit.stop_margin));
 }
 
+/// The width of the terminal on standard output; 0 if it is not a terminal or does not report it.
+Index terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 }  // namespace
 
 Screen plain_screen(Index rank) { return {rank == 0 ? ConsoleMode::lines : ConsoleMode::silent}; }
 
 Screen live_screen(Index rank) {
   if (rank != 0) return plain_screen(rank);
-  return {ConsoleMode::live, [terminal = Terminal::behind(STDOUT_FILENO)] {
-            return terminal ? terminal->columns() : 0;
-          }};
+  return {ConsoleMode::live, terminal_columns};
 }
 
 Screen found_screen(Index rank) {
-  Screen screen = live_screen(rank);
-  return screen.columns && screen.columns() > 0 ? screen : plain_screen(rank);
+  const char* kind = std::getenv("TERM");
+  const bool can_erase = kind == nullptr || std::string_view(kind) != "dumb";
+  return can_erase && terminal_columns() > 0 ? live_screen(rank) : plain_screen(rank);
 }
 
 Console::Console(std::ostream& out, Screen screen, Index log_every, Detail detail)

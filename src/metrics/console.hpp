@@ -19,7 +19,7 @@ namespace kzero::metrics {
 
 enum class ConsoleMode {
   silent,  // ranks other than 0
-  lines,   // files and pipes
+  lines,   // files and pipes, also those of launchers
   live,    // terminals
 };
 
@@ -29,8 +29,8 @@ struct Screen {
   std::function<Index()> columns{};  // the current width, queried before each redraw; 0: unknown
 };
 
-/// On rank 0, returns `live` if standard output is shown by a terminal that knows its width,
-/// otherwise `lines`. On every other rank returns `silent`.
+/// On rank 0, returns `live` if standard output is a terminal that can erase and reports its width,
+/// otherwise `lines`: also in a launcher's pipe. On every other rank returns `silent`.
 Screen found_screen(Index rank);
 
 /// On rank 0, always returns `live`, with 80 columns if the width cannot be determined. On every

@@ -60,42 +60,39 @@ class Window:
 class Terminal(LaunchTest):
     LONG = ["train.steps=1000000", "run.log_every=100000", "run.stop_file=stop"]
 
-    def window(self, *arguments, ranks=2, columns=80):
-        window = Window(self.command(["train", "deck.toml", *arguments], ranks), columns, self.folder)
+    def window(self, *arguments, columns=80):
+        window = Window(self.command(["train", "deck.toml", *arguments], None), columns, self.folder)
         self.addCleanup(lambda: window.process.poll() is None and window.process.kill())
         return window
 
     def test_one_live_line_keeps_to_a_window_that_is_resized(self):
-        for ranks in (None, 2):
-            with self.subTest(ranks):
-                (self.folder / "stop").unlink(missing_ok=True)
-                window = self.window(*self.LONG, "checkpoint.resume=false", f"checkpoint.folder=saved{ranks}", ranks=ranks)
-                for columns, bar in ((80, True), (40, False), (200, True)):
-                    window.resize(columns)
-                    seen = len(window.live_lines())
-                    fits = lambda line: ("[" in line) == bar and (columns < 200 or "MFU" in line)
-                    window.read_until(lambda: any(map(fits, window.live_lines()[seen:])))
-                    first = next(i for i, line in enumerate(window.live_lines()) if i >= seen and fits(line))
-                    more = len(window.live_lines()) + 3
-                    window.read_until(lambda: len(window.live_lines()) > more)
-                    for line in window.live_lines()[first:]:
-                        self.assertLess(len(line), columns, line)
-                        self.assertRegex(line, r"\d+/1000000  loss \d\.\d{4}  ")
-                (self.folder / "stop").touch()
-                text = window.read_until().text.decode()
-                self.assertEqual(window.close(), 75, text)
-                self.assertRegex(text, r"\x1b\[Jcheckpoint after \d+ steps", "lines push the live line down")
-                self.assertNotIn(
-                    "\x1b", text[text.index("memory      used = planned") :], "the live line is gone before the summary"
-                )
+        window = self.window(*self.LONG)
+        for columns, bar in ((80, True), (40, False), (200, True)):
+            window.resize(columns)
+            seen = len(window.live_lines())
+            fits = lambda line: ("[" in line) == bar and (columns < 200 or "MFU" in line)
+            window.read_until(lambda: any(map(fits, window.live_lines()[seen:])))
+            first = next(i for i, line in enumerate(window.live_lines()) if i >= seen and fits(line))
+            more = len(window.live_lines()) + 3
+            window.read_until(lambda: len(window.live_lines()) > more)
+            for line in window.live_lines()[first:]:
+                self.assertLess(len(line), columns, line)
+                self.assertRegex(line, r"\d+/1000000  loss \d\.\d{4}  ")
+        (self.folder / "stop").touch()
+        text = window.read_until().text.decode()
+        self.assertEqual(window.close(), 75, text)
+        self.assertRegex(text, r"\x1b\[Jcheckpoint after \d+ steps", "lines push the live line down")
+        self.assertNotIn("\x1b", text[text.index("memory      used = planned") :], "the live line is gone before the summary")
 
     def test_elsewhere_lines_are_plain(self):
-        command = " ".join(self.command(["train", "deck.toml", "checkpoint.folder="], 2))
+        alone, launched = (" ".join(self.command(["train", "deck.toml", "checkpoint.folder="], ranks)) for ranks in (None, 2))
         for shown in (
-            f"{command} | cat",
-            f"{command} > log; cat log",
-            f"x=$({command}); echo \"$x\"",
-            f"{command} run.progress=plain",
+            launched,
+            f"{alone} | cat",
+            f"{alone} > log; cat log",
+            f"x=$({alone}); echo \"$x\"",
+            f"TERM=dumb {alone}",
+            f"{alone} run.progress=plain",
         ):
             with self.subTest(shown):
                 window = Window(["sh", "-c", shown], 80, self.folder)
