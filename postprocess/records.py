@@ -65,15 +65,6 @@ def metrics_file(path):
     raise SystemExit(f"{path}: holds {'no' if not found else 'more than one'} metrics file (*.jsonl); name the file")
 
 
-def with_present_names(record):
-    """The record; a key of its traffic that older files call theory_elements_per_step has its present name."""
-    traffic = record.get("traffic") if isinstance(record, dict) else None
-    for row in traffic if isinstance(traffic, list) else []:
-        if isinstance(row, dict) and "theory_elements_per_step" in row:
-            row.setdefault("expected_elements_per_step", row["theory_elements_per_step"])
-    return record
-
-
 def records_of(path):
     """The records of a file. Prints on standard error how many lines are damaged, not counting those that a crash truncated."""
     try:
@@ -83,7 +74,7 @@ def records_of(path):
     damaged, sound_lines = [], 0
     for number, line in enumerate(lines, 1):
         try:
-            record = with_present_names(json.loads(line))
+            record = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if sound.is_sound(record):

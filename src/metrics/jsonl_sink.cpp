@@ -73,12 +73,6 @@ Json limit_json(const std::optional<TimeLimit>& limit) {
           {"stop_margin", limit->stop_margin}};
 }
 
-/// The former name of a key, for the programs that read metrics files: until 0.2.0.
-Json with_former_name(Json traffic_row) {
-  traffic_row["theory_elements_per_step"] = traffic_row.at("expected_elements_per_step");
-  return traffic_row;
-}
-
 Json planned_json(const StartRecord& record) {
   Json memory = Json::object();
   for (const CategoryBytes& category : record.planned_memory) {
@@ -86,11 +80,10 @@ Json planned_json(const StartRecord& record) {
   }
   Json traffic = Json::array();
   for (const TrafficRow& row : record.planned_traffic) {
-    traffic.push_back(
-        with_former_name({{"group", row.group},
-                          {"operation", row.operation},
-                          {"purpose", row.purpose},
-                          {"expected_elements_per_step", row.expected_elements_per_step}}));
+    traffic.push_back({{"group", row.group},
+                       {"operation", row.operation},
+                       {"purpose", row.purpose},
+                       {"expected_elements_per_step", row.expected_elements_per_step}});
   }
   return {{"memory", std::move(memory)}, {"traffic", std::move(traffic)}};
 }
@@ -211,7 +204,7 @@ void JsonlSink::write(const EndRecord& record) {
   }
   Json traffic = Json::array();
   for (const TrafficRow& row : record.traffic) {
-    traffic.push_back(with_former_name(as_json(row)));
+    traffic.push_back(as_json(row));
   }
   Json json = {{"event", "end"},
                {"reason", record.reason},

@@ -109,11 +109,6 @@ class Report(scripts.Scripts):
                                 "memory: run: rank 0, 80 B planned, 80 B at the peak, 8.79 KiB resident",
                                 "traffic: run: all_gather of parameters over data: 400 B a step, 396 B expected"])  # fmt: skip
 
-    def test_traffic_under_its_former_name_is_read(self):
-        path = write_run(self.folder / "run.jsonl")
-        path.write_text(path.read_text().replace("expected_elements_per_step", "theory_elements_per_step"))
-        self.assertIn("396 B expected", report.description_of("traffic", "traffic", records.read_all([path])))
-
     def test_texts_of_a_run_are_no_tags(self):
         page = self.page(write_run(self.folder / "metrics.jsonl"))
         self.assertNotIn("b", page.tags)

@@ -99,8 +99,6 @@ class Plan(LaunchTest):
                 for key in ("parameters", "grid", "stage", "precision", "threads"):
                     self.assertEqual(planned[key], start[key], key)
                 self.assertEqual(planned["ranks"], ranks)
-                for row in planned["traffic"]:  # metrics files have the former name too
-                    row["theory_elements_per_step"] = row["expected_elements_per_step"]
                 self.assertEqual(planned["traffic"], end["traffic"])
                 self.assertEqual(set(planned["memory"]), CATEGORIES)
                 for name, planned_bytes in planned["memory"].items():

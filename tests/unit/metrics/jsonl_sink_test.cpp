@@ -129,8 +129,7 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
   EXPECT_EQ(json["deck"], "[model]\nlayers = 2\n");
   EXPECT_EQ(json["grid"], Json::parse(R"({"data":2,"tensor":3})"));
   EXPECT_EQ(json["plan"]["memory"], Json::parse(R"({"parameters":100,"io":5})"));
-  for (const char* key : {"expected_elements_per_step", "theory_elements_per_step"})
-    EXPECT_EQ(json["plan"]["traffic"][0][key], 9);
+  EXPECT_EQ(json["plan"]["traffic"][0]["expected_elements_per_step"], 9);
   EXPECT_EQ(json["data"], Json::parse(R"({"files":2,"tokens":1000,"sequences":90,"epochs":0.25,)"
                                       R"("validation_sequences":10})"));
   EXPECT_EQ(json["peak"], Json::parse(R"({"flops_per_second":2e11,"source":"measured",)"
@@ -189,8 +188,7 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
       R"("parameters":{"planned_bytes":8,"peak_bytes":7}}}],)"
       R"("traffic":[{"group":"data","operation":"reduce_scatter","purpose":"gradients",)"
       R"("elements_per_step":10,"bytes_per_step":40,"expected_elements_per_step":10,)"
-      R"("bytes_between_nodes_per_step":0,"expected_bytes_between_nodes_per_step":0,)"
-      R"("theory_elements_per_step":10}]})");
+      R"("bytes_between_nodes_per_step":0,"expected_bytes_between_nodes_per_step":0}]})");
 }
 
 TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {
