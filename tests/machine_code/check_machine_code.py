@@ -1,6 +1,9 @@
 """Checks what nvcc made of the kernels: registers, stack, how their arguments travel, which instructions they have.
 
     python3 check_machine_code.py CUOBJDUMP BOUNDS LIBRARY... [--table]
+    python3 tests/machine_code/check_machine_code.py .deps/disassembler/nvidia/cu13/bin/cuobjdump tests/machine_code/bounds.txt build/cuda/kzero
+
+It is run by hand, after a change of a kernel. It needs no GPU. `bash cmake/debian.sh cuda` installs cuobjdump.
 
 BOUNDS: a line "kernel | registers | stack | instructions" for each kind of kernel: a regular expression that is searched in
 the kernel's name, the most registers of a thread, the most bytes of its stack (spills, arrays that are indexed), and the
