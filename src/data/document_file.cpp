@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "data/batch_source.hpp"
 #include "data/file_faults.hpp"
-#include "data/foreign_format.hpp"
+#include "data/formats.hpp"
 
 namespace kzero::data {
 
@@ -107,11 +107,7 @@ DocumentFile::DocumentFile(const std::string& path) : file_(path) {
   bytes_ = status.st_size;
   std::array<std::byte, document_header_bytes> buffer;
   const auto head = std::span(buffer).first(static_cast<std::size_t>(file_.read(buffer, 0)));
-  if (!is_document_file(head)) {
-    const std::string looks = foreign_format(path, head, deck::DataFormat::documents);
-    KZERO_REQUIRE(looks.empty(), ExitCode::files,
-                  "{}: data.format = \"documents\", but it looks like {}", path, looks);
-  }
+  refuse_other_format(path, head, deck::DataFormat::documents);
   counts_ = document_counts(path, head, bytes_);
   header_digest_ = checksum(std::as_bytes(head));
 }

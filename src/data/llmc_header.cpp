@@ -1,6 +1,7 @@
 #include "data/llmc_header.hpp"
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -9,12 +10,17 @@ namespace kzero::data {
 
 namespace {
 
+/// One of the two kinds of llm.c's token files: for the tokenizers of GPT-2 and of Llama 3.
+struct LlmcKind {
+  std::int32_t magic, version;
+  Index width;  // bytes of a token
+};
+
 constexpr LlmcKind kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 constexpr std::size_t magic_bytes = sizeof kinds[0].magic;
 
-}  // namespace
-
-const LlmcKind* llmc_kind(std::span<const std::byte> head) {
+/// The kind that has a file's first bytes as its magic number; null if there is none.
+const LlmcKind* kind_of(std::span<const std::byte> head) {
   if (head.size() < magic_bytes) return nullptr;
   for (const LlmcKind& kind : kinds) {
     if (std::memcmp(head.data(), &kind.magic, magic_bytes) == 0) return &kind;
@@ -22,13 +28,18 @@ const LlmcKind* llmc_kind(std::span<const std::byte> head) {
   return nullptr;
 }
 
-TokenLayout llmc_layout(const std::string& path, std::span<const std::byte> head, Index bytes) {
+}  // namespace
+
+bool is_llmc_file(std::span<const std::byte> head) { return kind_of(head) != nullptr; }
+
+TokenLayout llmc_layout(const OpenedFile& file, Index /*raw_bytes*/) {
+  const auto& [path, head, bytes] = file;
   KZERO_REQUIRE(head.size() >= llmc_header_bytes, ExitCode::files,
                 "{}: {} bytes are too short for the {} byte header of format \"llmc\"", path, bytes,
                 llmc_header_bytes);
   std::array<std::int32_t, 3> header{};
   std::memcpy(header.data(), head.data(), sizeof header);
-  const LlmcKind* kind = llmc_kind(head);
+  const LlmcKind* kind = kind_of(head);
   KZERO_REQUIRE(
       kind != nullptr, ExitCode::files,
       "{}: starts with {}, but a file of format \"llmc\" has a header of {} bytes before its "

@@ -3,29 +3,20 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
 
 #include "base/types.hpp"
-#include "data/token_layout.hpp"
+#include "data/formats.hpp"
 
 namespace kzero::data {
 
-/// One of the two kinds of llm.c's token files: for the tokenizers of GPT-2 and of Llama 3.
-struct LlmcKind {
-  std::int32_t magic, version;
-  Index width;  // bytes of a token
-};
-
 inline constexpr Index llmc_header_bytes = 256 * 4;
 
-/// Returns the kind that has a file's first bytes as its magic number; null if there is none.
-const LlmcKind* llmc_kind(std::span<const std::byte> head);
+/// Returns whether a file's first bytes are those of a token file.
+bool is_llmc_file(std::span<const std::byte> head);
 
-/// Returns the layout of a file of `bytes` bytes from its first bytes, `head`: as many as a header
-/// has, or all. Throws Error(files), naming `path`, if they are not a supported header, or if the
-/// file's size differs from the size in the header.
-TokenLayout llmc_layout(const std::string& path, std::span<const std::byte> head, Index bytes);
+/// The layout of a token file (Format::layout). It is an error if the file does not begin with a
+/// supported header, or if its size differs from the size in the header.
+TokenLayout llmc_layout(const OpenedFile& file, Index raw_bytes);
 
 }  // namespace kzero::data

@@ -189,11 +189,11 @@ std::filesystem::path megatron_index_of(const std::filesystem::path& tokens) {
   return index.replace_extension(".idx");
 }
 
-TokenLayout megatron_layout(const std::string& path, Index bytes) {
-  IndexFile file(megatron_index_of(path));
+TokenLayout megatron_layout(const OpenedFile& tokens, Index /*raw_bytes*/) {
+  IndexFile file(megatron_index_of(tokens.path));
   const Head head = file.read_head();
   const TokenType& type = type_of(head, file.path());
-  SequenceChain chain(file.path(), bytes, type);
+  SequenceChain chain(file.path(), tokens.bytes, type);
   const auto sequences = static_cast<Index>(head.sequences);
   std::vector<std::int32_t> lengths;
   std::vector<std::int64_t> offsets;

@@ -5,9 +5,8 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
-#include <string>
 
-#include "data/token_layout.hpp"
+#include "data/formats.hpp"
 
 namespace kzero::data {
 
@@ -17,10 +16,10 @@ bool is_megatron_index(std::span<const std::byte> head);
 /// The index of a file of tokens: FILE.idx for FILE.bin.
 std::filesystem::path megatron_index_of(const std::filesystem::path& tokens);
 
-/// Returns the layout of the tokens in `path`, a file of `bytes` bytes. Reads its index in chunks.
-/// Throws Error(files) naming the index if it is missing, is not a regular file or breaks the
-/// format, if its tokens are not integers of 8, 16 or 32 bits, or if its sequences do not cover the
-/// bytes of a file of that size once and in order.
-TokenLayout megatron_layout(const std::string& path, Index bytes);
+/// The layout of the tokens in a file (Format::layout). Reads its index in chunks. Throws
+/// Error(files) naming the index if it is missing, is not a regular file or breaks the format, if
+/// its tokens are not integers of 8, 16 or 32 bits, or if its sequences do not cover the bytes of
+/// the file once and in order.
+TokenLayout megatron_layout(const OpenedFile& tokens, Index raw_bytes);
 
 }  // namespace kzero::data

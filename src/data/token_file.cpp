@@ -13,9 +13,7 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "data/file_faults.hpp"
-#include "data/foreign_format.hpp"
 #include "data/llmc_header.hpp"
-#include "data/megatron_index.hpp"
 
 namespace kzero::data {
 
@@ -72,40 +70,14 @@ void TokenFile::read_head() {
   std::array<std::byte, llmc_header_bytes> buffer;
   const Index loaded = file_.read(buffer, 0);
   const std::span<const std::byte> head(buffer.data(), static_cast<std::size_t>(loaded));
-  if (encoding_.format != deck::DataFormat::llmc || llmc_kind(head) == nullptr) {
-    const std::string looks = foreign_format(path(), head, encoding_.format);
-    KZERO_REQUIRE(looks.empty(), ExitCode::files, "{}: data.format = \"{}\", but it looks like {}",
-                  path(), name_of(encoding_.format), looks);
-  }
-  layout_ = layout_by(head);
+  refuse_other_format(path(), head, encoding_.format);
+  layout_ = format_of(encoding_.format).layout({path(), head, bytes_}, encoding_.token_bytes);
   header_digest_ = head_digest(head.first(static_cast<std::size_t>(layout_.offset)));
-}
-
-TokenLayout TokenFile::layout_by(std::span<const std::byte> head) const {
-  switch (encoding_.format) {
-    case deck::DataFormat::llmc:
-      return llmc_layout(path(), head, bytes_);
-    case deck::DataFormat::megatron:
-      return megatron_layout(path(), bytes_);
-    case deck::DataFormat::raw: {
-      const Index width = encoding_.token_bytes;
-      KZERO_REQUIRE(
-          bytes_ % width == 0, ExitCode::files,
-          "{}: {} bytes are not a multiple of the token width, {} bytes; the file is truncated, or "
-          "its tokens have another width",
-          path(), bytes_, width);
-      return {.width = width, .count = bytes_ / width};
-    }
-    default:
-      return {.count = bytes_};
-  }
 }
 
 /// A digest of the header or, for files without one, of how tokens are stored.
 std::uint64_t TokenFile::head_digest(std::span<const std::byte> head) const {
-  const bool has_own_header =
-      encoding_.format == deck::DataFormat::llmc || encoding_.format == deck::DataFormat::bytes;
-  if (has_own_header) return checksum(head);
+  if (format_of(encoding_.format).has_own_width) return checksum(head);
   const std::array<Index, 2> storage{layout_.width, layout_.is_signed ? 1 : 0};
   return checksum(std::as_bytes(std::span(storage)));
 }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/types.hpp"
+#include "data/formats.hpp"
 #include "data/open_files.hpp"
-#include "data/token_layout.hpp"
 
 namespace kzero::data {
 
@@ -40,7 +40,6 @@ class TokenFile {
  private:
   void read_head();
   [[noreturn]] void refuse_to_open(int problem) const;
-  TokenLayout layout_by(std::span<const std::byte> head) const;
   std::uint64_t head_digest(std::span<const std::byte> head) const;
 
   template <class Stored>

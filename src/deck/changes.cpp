@@ -77,6 +77,12 @@ std::vector<std::string> changes(const std::string& before, const std::string& n
   return found;
 }
 
+bool changes_bits(std::string_view path) {
+  if (const Key* key = find_key(path)) return key->changes_bits;
+  const TableList* list = find_list(path);
+  return list == nullptr || std::ranges::any_of(list->keys.front(), &Key::changes_bits);
+}
+
 std::optional<Config> recorded(const std::string& deck) {
   std::vector<Problem> problems;
   std::optional<Config> config;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "deck/config.hpp"
@@ -17,6 +18,10 @@ std::vector<std::string> changes(const std::string& before, const std::string& n
 /// One text for each key of a resolved deck, in the order of the deck: "train.steps is 200", and
 /// then for each key of its lists of tables: "optimizer.group[0].lr_scale is 0.1".
 std::vector<std::string> settings(const std::string& deck);
+
+/// Returns whether the bits of the steps after a restart may change if the key with this path has
+/// another value, or the list with this path another number of tables.
+bool changes_bits(std::string_view path);
 
 /// The config of a resolved deck, as far as its keys and values are still known and allowed; the
 /// others keep their defaults. Lists of tables stay empty. Nullopt if the text has no known key.

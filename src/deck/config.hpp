@@ -32,11 +32,12 @@ enum class ModelFamily { gpt2, llama };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
 
-/// A value of an enum and its spelling in decks.
+/// A value of an enum, its spelling in decks, and what it means.
 template <class Value>
 struct Choice {
   std::string_view name;
   Value value;
+  std::string_view meaning{};  // for the deck reference; empty: in the text of the key
 };
 
 // Other folders print these choices, so their names are here, in the order of the deck reference. A
@@ -56,11 +57,15 @@ inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", Communicat
 inline constexpr Choice<AttentionKind> attention_kinds[] = {{"auto", AttentionKind::automatic},
                                                             {"cudnn", AttentionKind::cudnn},
                                                             {"kzero", AttentionKind::kzero}};
-inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
-                                                      {"llmc", DataFormat::llmc},
-                                                      {"megatron", DataFormat::megatron},
-                                                      {"raw", DataFormat::raw},
-                                                      {"documents", DataFormat::documents}};
+// data/formats.cpp has a line for each of these, too.
+inline constexpr Choice<DataFormat> data_formats[] = {
+    {"bytes", DataFormat::bytes, "each byte is a token"},
+    {"llmc", DataFormat::llmc, "llm.c's token files"},
+    {"megatron", DataFormat::megatron,
+     "the .bin files of Megatron-LM's datasets, next to their .idx"},
+    {"raw", DataFormat::raw, "tokens of data.token_bytes without a header"},
+    {"documents", DataFormat::documents,
+     "documents with targets, packed into sequences (docs/data.md)"}};
 inline constexpr Choice<OptimizerKind> optimizers[] = {
     {"adamw", OptimizerKind::adamw},         {"sgd", OptimizerKind::sgd},
     {"lion", OptimizerKind::lion},           {"lamb", OptimizerKind::lamb},

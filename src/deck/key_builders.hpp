@@ -85,18 +85,25 @@ Key choice(std::string path, Table Config::*table, Field Table::*field,
            const Choice<Field> (&choices)[count], std::string doc) {
   Key key{std::move(path), Kind::choice, "", {}, {}, std::move(doc), {}, {}};
   const std::vector<Choice<Field>> all(std::begin(choices), std::end(choices));
-  for (const auto& [name, value] : all) key.choices.emplace_back(name);
+  for (const Choice<Field>& one : all) key.choices.emplace_back(one.name);
   key.get = [=](const Config& config) -> Value {
-    for (const auto& [name, value] : all) {
-      if (value == config.*table.*field) return std::string(name);
+    for (const Choice<Field>& one : all) {
+      if (one.value == config.*table.*field) return std::string(one.name);
     }
     return std::monostate{};
   };
   key.set = [=](Config& config, const Value& value) {
-    for (const auto& [name, choice] : all) {
-      if (name == std::get<std::string>(value)) config.*table.*field = choice;
+    for (const Choice<Field>& one : all) {
+      if (one.name == std::get<std::string>(value)) config.*table.*field = one.value;
     }
   };
+  return key;
+}
+
+/// Marks a key whose value changes no bits of the steps after a restart. Such keys control where
+/// state is kept, how it is sent, when it is saved, and what only the first step reads.
+inline Key same_bits(Key key) {
+  key.changes_bits = false;
   return key;
 }
 

@@ -1,8 +1,19 @@
+#include <fmt/format.h>
+
 #include "deck/key_builders.hpp"
 
 namespace kzero::deck {
 
 namespace {
+
+/// The names of a key's choices with their meanings: "\"bytes\": each byte is a token. ...".
+template <class Field, std::size_t count>
+std::string meanings(const Choice<Field> (&choices)[count]) {
+  std::string text;
+  for (const auto& [name, value, meaning] : choices)
+    text += fmt::format("{}\"{}\": {}.", text.empty() ? "" : " ", name, meaning);
+  return text;
+}
 
 void add_lora(std::vector<Key>& table) {
   constexpr auto t = &Config::lora;
@@ -15,9 +26,9 @@ void add_lora(std::vector<Key>& table) {
       texts("lora.targets", t, &Lora::targets,
             "Layers that get an adapter. llama: q_proj, k_proj, v_proj, o_proj, gate_proj, "
             "up_proj, down_proj; gpt2: c_attn, c_proj, c_fc; \"all-linear\": all of them."));
-  table.push_back(
+  table.push_back(same_bits(
       text("lora.initial", t, &Lora::initial,
-           "PEFT folder with the adapters to start from; empty: A is random, and B is zero."));
+           "PEFT folder with the adapters to start from; empty: A is random, and B is zero.")));
 }
 
 void add_grid(std::vector<Key>& table) {
@@ -31,25 +42,28 @@ void add_grid(std::vector<Key>& table) {
                           "Data-parallel ranks that share each sequence. Must divide grid.data, "
                           "and the heads of a tensor rank. Up to the number of KV heads, no bit "
                           "changes if train.sequence_chunks is the same."));
-  table.push_back(integer("grid.node", t, &Grid::node, from(0, 1000000), "ranks",
-                          "Ranks per node to assume; 0: as the ranks are placed; 1: ranks share no "
-                          "memory. No bit changes."));
+  table.push_back(
+      same_bits(integer("grid.node", t, &Grid::node, from(0, 1000000), "ranks",
+                        "Ranks per node to assume; 0: as the ranks are placed; 1: ranks share no "
+                        "memory. No bit changes.")));
 }
 
 void add_zero(std::vector<Key>& table) {
   constexpr auto t = &Config::zero;
-  table.push_back(integer("zero.stage", t, &Zero::stage, from(0, 3), "",
-                          "State that data-parallel ranks partition. 0: nothing; 1: optimizer "
-                          "state; 2: also gradients; 3: also parameters."));
-  table.push_back(size("zero.bucket", t, &Zero::bucket, from(256, 0x1p40),
-                       "Buffer through which gradients are reduced in chunks."));
-  table.push_back(integer("zero.prefetch_units", t, &Zero::prefetch_units, from(0, 10000), "units",
-                          "Stage 3: units (blocks) to gather ahead of the one in use."));
-  table.push_back(choice(
+  table.push_back(
+      same_bits(integer("zero.stage", t, &Zero::stage, from(0, 3), "",
+                        "State that data-parallel ranks partition. 0: nothing; 1: optimizer "
+                        "state; 2: also gradients; 3: also parameters.")));
+  table.push_back(same_bits(size("zero.bucket", t, &Zero::bucket, from(256, 0x1p40),
+                                 "Buffer through which gradients are reduced in chunks.")));
+  table.push_back(
+      same_bits(integer("zero.prefetch_units", t, &Zero::prefetch_units, from(0, 10000), "units",
+                        "Stage 3: units (blocks) to gather ahead of the one in use.")));
+  table.push_back(same_bits(choice(
       "zero.parameters", t, &Zero::parameters,
       {{"rank", SharesParameters::ranks}, {"node", SharesParameters::node}},
       "Stage 3 on several nodes: \"rank\" partitions the parameters over all ranks; \"node\" over "
-      "the ranks of each node, which then receives updated shards once a step. No bit changes."));
+      "the ranks of each node, which then receives updated shards once a step. No bit changes.")));
   table.push_back(
       choice("zero.accumulate", t, &Zero::accumulate,
              {{"auto", Accumulate::automatic},
@@ -58,21 +72,22 @@ void add_zero(std::vector<Key>& table) {
              "\"auto\" and \"reduced\" reduce the gradients of each micro-batch and accumulate in "
              "fp32. \"local\" accumulates first and reduces once (stages 0 and 1, or one "
              "data-parallel rank): it sends less, but bits depend on the number of ranks."));
-  table.push_back(choice(
+  table.push_back(same_bits(choice(
       "zero.gradients", t, &Zero::gradients,
       {{"auto", KeepsSums::automatic}, {"rank", KeepsSums::owners}, {"node", KeepsSums::nodes}},
       "On several nodes, \"rank\" sends the gradients of every micro-batch to their owners; "
       "\"node\" sends a node's sums once a step; \"auto\": \"node\", unless this adds more than "
       "half to the planned memory of a rank's model states in stages 2 and 3 "
-      "(docs/parallelism.md). No bit changes."));
-  table.push_back(choice("zero.offload", t, &Zero::offload,
-                         {{"none", Offload::none}, {"host", Offload::host}},
-                         "Place of the optimizer state and its update: with the model, or on the "
-                         "CPU. Equal in builds without a device."));
-  table.push_back(choice("zero.overlap", t, &Zero::overlap,
-                         {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}},
-                         "Communicate while the rank computes. \"auto\": with NCCL, or if "
-                         "data-parallel ranks are on several nodes."));
+      "(docs/parallelism.md). No bit changes.")));
+  table.push_back(same_bits(
+      choice("zero.offload", t, &Zero::offload, {{"none", Offload::none}, {"host", Offload::host}},
+             "Place of the optimizer state and its update: with the model, or on the "
+             "CPU. Equal in builds without a device.")));
+  table.push_back(
+      same_bits(choice("zero.overlap", t, &Zero::overlap,
+                       {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}},
+                       "Communicate while the rank computes. \"auto\": with NCCL, or if "
+                       "data-parallel ranks are on several nodes.")));
   table.push_back(
       choice("zero.reduction", t, &Zero::reduction,
              {{"ordered", ReductionOrder::ranks}, {"library", ReductionOrder::library}},
@@ -127,11 +142,13 @@ void add_train(std::vector<Key>& table) {
                        "the denominator of its softmax (PaLM: 1e-4)."));
   table.push_back(integer("train.seed", t, &Train::seed, from(0, largest_exact), "",
                           "Seed of the initial weights, the order of the data and dropout."));
-  table.push_back(integer("train.validate_every", t, &Train::validate_every, from(0, most), "steps",
-                          "Steps from one validation to the next; 0: never. With model.initial, "
-                          "also before the first step."));
-  table.push_back(integer("train.validation_batches", t, &Train::validation_batches, from(1, most),
-                          "batches", "Global batches that one validation reads."));
+  table.push_back(
+      same_bits(integer("train.validate_every", t, &Train::validate_every, from(0, most), "steps",
+                        "Steps from one validation to the next; 0: never. With model.initial, "
+                        "also before the first step.")));
+  table.push_back(
+      same_bits(integer("train.validation_batches", t, &Train::validation_batches, from(1, most),
+                        "batches", "Global batches that one validation reads.")));
 }
 
 /// Marks the keys of [optimizer] that not every kind has, from optimizer_keys.
@@ -185,14 +202,14 @@ void add_optimizer(std::vector<Key>& table) {
                        "Decoupled weight decay of weights with two dimensions."));
   table.push_back(real("optimizer.clip", t, &Optimizer::clip, from(0, 1000000), "",
                        "Gradients are scaled down to at most this global L2 norm; 0: off."));
-  table.push_back(real("optimizer.loss_scale", t, &Optimizer::loss_scale, from(1, 0x1p24), "",
-                       "fp16: initial loss scale; a power of two."));
+  table.push_back(same_bits(real("optimizer.loss_scale", t, &Optimizer::loss_scale, from(1, 0x1p24),
+                                 "", "fp16: initial loss scale; a power of two.")));
   table.push_back(integer("optimizer.loss_scale_window", t, &Optimizer::loss_scale_window,
                           from(1, most), "steps",
                           "fp16: steps without overflow after which the loss scale doubles."));
-  table.push_back(integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most),
-                          "steps",
-                          "Consecutive skipped steps after which the run ends (exit code 5)."));
+  table.push_back(
+      same_bits(integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most), "steps",
+                        "Consecutive skipped steps after which the run ends (exit code 5).")));
   table.push_back(real("optimizer.skip_above", t, &Optimizer::skip_above, from(0, 1000000), "",
                        "Skip a step whose gradient norm is above this multiple, more than 1, of "
                        "the median norm of recent applied steps; 0: off (docs/optimizers.md)."));
@@ -209,12 +226,7 @@ void add_data(std::vector<Key>& table) {
   constexpr auto t = &Config::data;
   table.push_back(
       texts("data.files", t, &Data::files, "Training data: paths, or patterns with * and ?."));
-  table.push_back(
-      choice("data.format", t, &Data::format, data_formats,
-             "\"bytes\": each byte is a token. \"llmc\": llm.c's token files. \"megatron\": the "
-             ".bin files of Megatron-LM's datasets, next to their .idx. \"raw\": tokens of "
-             "data.token_bytes without a header. \"documents\": documents with targets, packed "
-             "into sequences (docs/data.md)."));
+  table.push_back(choice("data.format", t, &Data::format, data_formats, meanings(data_formats)));
   Key token_bytes = integer("data.token_bytes", t, &Data::token_bytes, from(2, 4), "bytes",
                             "Bytes of a token, 2 or 4, unsigned and little-endian.");
   token_bytes.depends_on = "data.format";
@@ -340,6 +352,14 @@ void add_trust(std::vector<Key>& table) {
               "twice, on different ranks; a difference stops the run (docs/verifying.md)."));
 }
 
+/// Adds keys none of which changes bits. For the data and run.gemm, a restart compares more than
+/// the key (run::Provenance).
+void add_same_bits(std::vector<Key>& table, void (*add)(std::vector<Key>&)) {
+  std::vector<Key> added;
+  add(added);
+  for (Key& key : added) table.push_back(same_bits(std::move(key)));
+}
+
 }  // namespace
 
 const std::vector<Key>& keys() {
@@ -349,14 +369,14 @@ const std::vector<Key>& keys() {
     add_lora(table);
     add_grid(table);
     add_zero(table);
-    add_recompute(table);
+    add_same_bits(table, add_recompute);
     add_train(table);
     add_optimizer(table);
-    add_data(table);
-    add_checkpoint(table);
-    add_run_ends(table);
-    add_run(table);
-    add_trust(table);
+    add_same_bits(table, add_data);
+    add_same_bits(table, add_checkpoint);
+    add_same_bits(table, add_run_ends);
+    add_same_bits(table, add_run);
+    add_same_bits(table, add_trust);
     mark_uses(table);
     return table;
   }();

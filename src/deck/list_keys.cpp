@@ -56,23 +56,21 @@ Key described(std::string path, Kind kind, std::string unit, Range range, std::s
   return {std::move(path), kind, std::move(unit), range, {}, std::move(doc), {}, {}};
 }
 
-constexpr Choice<DataFormat> evaluation_formats[] = {
-    {"auto", DataFormat::automatic}, {"bytes", DataFormat::bytes},
-    {"llmc", DataFormat::llmc},      {"megatron", DataFormat::megatron},
-    {"raw", DataFormat::raw},        {"documents", DataFormat::documents}};
-
+/// The key of an evaluation's format: one of data_formats, or "auto".
 Key format_key(std::string path, Index number) {
   Key key = described(std::move(path), Kind::choice, "", {},
                       "As data.format; \"auto\": data.format itself.");
-  for (const auto& [name, value] : evaluation_formats) key.choices.emplace_back(name);
+  key.choices.emplace_back("auto");
+  for (const Choice<DataFormat>& format : data_formats) key.choices.emplace_back(format.name);
   key.get = [number](const Config& config) -> Value {
-    return std::string(
-        name_in(evaluation_formats, read_table<EvaluationTables>(config, number).format));
+    const std::string_view name = name_of(read_table<EvaluationTables>(config, number).format);
+    return std::string(name.empty() ? "auto" : name);
   };
   key.set = [number](Config& config, const Value& value) {
-    for (const auto& [name, format] : evaluation_formats) {
-      if (name == std::get<std::string>(value))
-        table_to_set<EvaluationTables>(config, number).format = format;
+    DataFormat& chosen = table_to_set<EvaluationTables>(config, number).format;
+    chosen = DataFormat::automatic;
+    for (const Choice<DataFormat>& format : data_formats) {
+      if (format.name == std::get<std::string>(value)) chosen = format.value;
     }
   };
   return key;
@@ -145,14 +143,17 @@ std::vector<Key> evaluation_keys(const std::string& path, Index number) {
 
 template <class Tables>
 TableList list_of(std::string path, std::string doc,
-                  std::vector<Key> (*keys_of)(const std::string&, Index)) {
+                  std::vector<Key> (*keys_of)(const std::string&, Index), bool changes_bits) {
   TableList list{
       std::move(path),
       std::move(doc),
       [](const Config& config) { return static_cast<Index>(Tables::of(config).size()); },
       [](Config& config, Index size) { Tables::of(config).resize(static_cast<std::size_t>(size)); },
       {}};
-  for (Index i = 0; i < most_tables; ++i) list.keys.push_back(keys_of(table_path(list.path, i), i));
+  for (Index i = 0; i < most_tables; ++i) {
+    list.keys.push_back(keys_of(table_path(list.path, i), i));
+    for (Key& key : list.keys.back()) key.changes_bits = changes_bits;
+  }
   return list;
 }
 
@@ -163,14 +164,14 @@ const std::vector<TableList>& table_lists() {
       list_of<GroupTables>("optimizer.group",
                            "Learning rate and weight decay of some parameters: one table each "
                            "(docs/optimizers.md).",
-                           group_keys),
+                           group_keys, /*changes_bits=*/true),
       list_of<BlendTables>("data.blend",
                            "Training data from several sources, instead of data.files: one table "
                            "each (docs/data.md).",
-                           blend_keys),
+                           blend_keys, /*changes_bits=*/false),
       list_of<EvaluationTables>("evaluate",
                                 "Data whose loss the run computes: one table each (docs/data.md).",
-                                evaluation_keys)};
+                                evaluation_keys, /*changes_bits=*/false)};
   return all;
 }
 

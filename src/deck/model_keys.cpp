@@ -91,11 +91,12 @@ std::vector<Key> the_rest() {
       choice("model.init", t, &Model::init, initializations,
              "\"normal\": all initial matrices have the deviation model.init_std; \"scaled\": "
              "those that write to the residual stream have 1 / sqrt(2 model.layers) of it."),
-      real("model.init_std", t, &Model::init_std, from(0, 10), "",
-           "Standard deviation of the initial weights."),
-      text("model.initial", t, &Model::initial,
-           "Weights to start from: a safetensors file, an index of several, or a Hugging Face "
-           "folder; empty: random."),
+      same_bits(real("model.init_std", t, &Model::init_std, from(0, 10), "",
+                     "Standard deviation of the initial weights.")),
+      same_bits(
+          text("model.initial", t, &Model::initial,
+               "Weights to start from: a safetensors file, an index of several, or a Hugging Face "
+               "folder; empty: random.")),
   };
 }
 

@@ -49,6 +49,7 @@ struct Key {
   bool defines_model = false;  // defines what the weights compute; recorded in checkpoints
   std::string depends_on{};    // the choice key that decides whether this one has a meaning
   std::vector<Use> uses{};     // the values of that key for which it has
+  bool changes_bits = true;    // another value changes bits of the steps after a restart
 
   std::string table() const { return path.substr(0, path.rfind('.')); }
   std::string name() const { return path.substr(path.rfind('.') + 1); }

@@ -12,7 +12,7 @@
 #include "base/printable.hpp"
 #include "data/document_header.hpp"
 #include "data/file_list.hpp"
-#include "data/llmc_header.hpp"
+#include "data/formats.hpp"
 #include "grid/agreement.hpp"
 
 namespace kzero::infer {
@@ -31,8 +31,7 @@ FileFormat recognised(const std::string& name, std::optional<data::TokenEncoding
   const auto head = first_bytes(files.front(), data::document_header_bytes);
   const auto magic = std::as_bytes(head ? std::span<const char>(*head) : std::span<const char>());
   if (data::is_choice_file(magic)) return {.is_choices = true};
-  if (data::llmc_kind(magic) != nullptr) return {deck::DataFormat::llmc};
-  if (data::is_document_file(magic)) return {deck::DataFormat::documents};
+  if (const auto format = data::recognized_format(magic)) return {*format};
   const bool is_bytes = usual && usual->format == deck::DataFormat::bytes;
   if (files.front().ends_with(".txt") && !is_bytes) return {.is_text = true};
   KZERO_REQUIRE(usual || !head, ExitCode::usage,

@@ -13,30 +13,6 @@ namespace kzero::run {
 
 namespace {
 
-/// Keys and key prefixes that do not affect the bits of the steps after a restart. They control
-/// where state is kept, how it is sent, when it is saved, and what only the first step reads.
-/// Provenance covers the data (by a digest) and run.gemm (by the name of the arithmetic).
-constexpr std::string_view without_effect[] = {"zero.stage",
-                                               "zero.bucket",
-                                               "zero.prefetch",
-                                               "zero.gradients",
-                                               "zero.parameters",
-                                               "grid.node",
-                                               "zero.offload",
-                                               "zero.overlap",
-                                               "recompute.",
-                                               "checkpoint.",
-                                               "run.",
-                                               "data.",
-                                               "evaluate",
-                                               "model.initial",
-                                               "model.init_std",
-                                               "lora.initial",
-                                               "train.validate_every",
-                                               "train.validation_batches",
-                                               "optimizer.max_skip",
-                                               "optimizer.loss_scale"};
-
 /// Returns whether sequence ranks may have copies of KV heads, whose gradients are added in another
 /// order then.
 bool copies_heads(const deck::Config& config) {
@@ -44,7 +20,7 @@ bool copies_heads(const deck::Config& config) {
   return config.model.kv_heads > 0 && config.train.sequence_chunks > std::max<Index>(1, kv_heads);
 }
 
-/// Returns whether a new value of the key changes bits. `change` begins with the key.
+/// Returns whether a new value of the key changes bits in this deck. `change` begins with the key.
 bool has_effect(std::string_view change, const deck::Config& config) {
   const std::string_view key = change.substr(0, change.find(' '));
   if (key == "grid.sequence" && copies_heads(config)) return true;
@@ -52,8 +28,7 @@ bool has_effect(std::string_view change, const deck::Config& config) {
   if (key == "train.steps") return config.optimizer.schedule != deck::Schedule::constant;
   if (key == "train.seed") return config.model.dropout > 0 || config.model.attention_dropout > 0;
   if (key == "optimizer.loss_scale_window") return config.train.precision == Dtype::fp16;
-  return std::ranges::none_of(without_effect,
-                              [&](std::string_view start) { return key.starts_with(start); });
+  return deck::changes_bits(key);
 }
 
 }  // namespace
@@ -102,7 +77,7 @@ std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
   for (const std::string& change : deck_changes) {
     if (has_effect(change, config)) found.push_back(change);
   }
-  if (saved.data_digest != now.data_digest) found.emplace_back("the training data are others");
+  if (saved.data_digest != now.data_digest) found.emplace_back("the training data differ");
   if (saved.arithmetic != now.arithmetic)
     found.push_back(fmt::format("it computes with {}, was {}", now.arithmetic, saved.arithmetic));
   return found;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "data/foreign_format.hpp"
+#include "data/formats.hpp"
 #include "token_files.hpp"
 
 namespace kzero::data {
