@@ -18,7 +18,7 @@ namespace kzero::app {
 
 namespace {
 
-/// A number of three digits, and never in exponents, which a size must not have.
+/// A number with three digits and without an exponent, which a size of a deck cannot have.
 std::string three_digits(double value) {
   if (!(value > 0)) return "0";
   const int decimals = std::clamp(2 - static_cast<int>(std::floor(std::log10(value))), 0, 9);

@@ -184,7 +184,7 @@ ExitCode fit_deck(const PlanArguments& arguments) {
   introduce(arguments, all, machine);
   print(arguments, fits);
   KZERO_REQUIRE(has_answer, ExitCode::memory,
-                "nothing fits in {} a rank, not even one layer of this width; a smaller "
+                "even one layer of this width needs more than {} a rank; a smaller "
                 "train.micro_batch, model.hidden or model.vocab needs less",
                 format_bytes(*arguments.fit));
   return ExitCode::done;
@@ -210,7 +210,7 @@ ExitCode search_deck(const PlanArguments& arguments) {
         std::back_inserter(found));
   }
   KZERO_REQUIRE(!found.empty(), ExitCode::memory,
-                "nothing fits in {} a rank, in no grid, stage or kind of recomputation",
+                "the deck needs more than {} a rank in every grid, stage and recompute.mode",
                 format_bytes(room.device));
   plan::sort_by_time(found);
   introduce(arguments, all, machine);

@@ -36,7 +36,7 @@ std::string read_all(int descriptor, const std::string& name) {
                   std::strerror(errno));
     text.append(part.data(), static_cast<std::size_t>(count));
     KZERO_REQUIRE(std::ssize(text) <= most_prompt_bytes, ExitCode::files,
-                  "{}: has more than the {} of prompts that one launch takes; divide it",
+                  "{}: is larger than {}, the most that one launch reads as prompts; divide it",
                   printable(name), format_bytes(most_prompt_bytes));
   }
 }

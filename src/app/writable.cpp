@@ -74,7 +74,7 @@ void require_writable_file(const std::string& key, const fs::path& file) {
   if (!fs::exists(file, ignored)) {
     const fs::path target = behind_links(file);
     const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
-    const bool is_made = target == file;  // with its folder; that of a link's target is not
+    const bool is_made = target == file;  // with its folder; a link's target needs one
     const fs::path tried = is_made ? nearest_existing(folder) : folder;
     const int otherwise = fs::exists(tried, ignored) ? ENOTDIR : ENOENT;
     require(fs::is_directory(tried, ignored) ? try_to_write(tried) : otherwise, key, file, tried);

@@ -10,8 +10,8 @@
 
 namespace kzero::checkpoint {
 
-/// Fills the shards' arrays by name with the saved bits. An array that is empty or not named is not
-/// wanted. Opens only the shard files that hold wanted ranges, and reads little more than those
+/// Fills the shards' arrays by name with the saved bits. Arrays that are empty or have no name are
+/// skipped. Opens only the shard files that hold wanted ranges, and reads little more than those
 /// ranges. Reads nothing for the arrays that the search has filled; they must not have changed
 /// since. Throws Error(files) that names the array, or the parameter and range, that is missing, or
 /// the file at fault. Not collective: each rank reads for itself.

@@ -16,8 +16,8 @@ class Communicator;
 /// The most bytes of one message over MPI within a node: large enough for full bandwidth, small
 /// enough for messages to stay in a shared cache in transit, and far below MPI's limit of 2^31 - 1.
 inline constexpr Index chunk_within_node = Index{1} << 20;
-/// Between nodes. Over TCP, the control messages of a rendezvous wait behind the data that is on
-/// its way on the same connection, so little of it should be. Measured: docs/decisions.md.
+/// Between nodes. Over TCP, the control messages of a rendezvous wait for the data that was sent
+/// before them on the same connection, so that should be little. Measured: docs/decisions.md.
 inline constexpr Index chunk_between_nodes = Index{64} << 10;
 
 /// The most messages over MPI in flight in each direction.

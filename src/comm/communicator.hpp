@@ -114,7 +114,7 @@ class Communicator {
   /// functions block the host, which counts its waits itself (base/waited.hpp).
   virtual double take_device_wait() { return 0; }
 
-  /// Returns whether wait() returns at once, so that work can be enqueued behind a collective in
+  /// Returns whether wait() returns at once, so that work can be enqueued after a collective in
   /// flight.
   virtual bool waits_on_device() const { return false; }
 

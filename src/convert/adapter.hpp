@@ -34,7 +34,8 @@ class AdapterWeights {
   AdapterWeights(const std::filesystem::path& folder, const deck::Lora& lora,
                  deck::ModelFamily family, const param::Table& table);
 
-  /// The hash of the weights on which they were trained, as text; empty in files of others.
+  /// The hash of the weights on which they were trained, as text; empty if another program wrote
+  /// them.
   std::string base_hash() const;
 
   /// Reads elements of a parameter of the table as float32. Throws Error(files) for values that are

@@ -37,8 +37,8 @@ constexpr std::string_view is_read[] = {
     "alpha_pattern", "init_lora_weights", "lora_alpha", "peft_type", "r",
     "rank_pattern",  "target_modules",    "task_type",  "use_rslora"};
 
-/// First values that leave the base weights as they are. The others move a part of these into the
-/// adapter.
+/// Values of init_lora_weights that leave the base weights as they are. Other values move a part of
+/// them into the adapter.
 constexpr std::string_view plain_starts[] = {"eva", "gaussian", "mica", "orthogonal"};
 
 bool is_off(const Json& value) {

@@ -101,8 +101,8 @@ void read_llama(ConfigKeys keys, const std::string& model_type) {
   keys.require("hidden_act", "silu", {"silu"}, "kzero computes silu");
   if (!type.qkv_bias) {
     keys.require("attention_bias", false, {false},
-                 "kzero has no bias behind attention, and biases of queries, keys and values in "
-                 "qwen2 alone");
+                 "kzero has no bias after attention, and only qwen2 has biases of queries, keys "
+                 "and values");
   }
   keys.require("mlp_bias", false, {false}, "kzero has no biases in the feed-forward part");
   refuse_windows(keys, type);

@@ -47,7 +47,7 @@ void add_files_of_index(const fs::path& index, WeightFiles& weights) {
     weights.files.push_back(model_file(index.parent_path(), name));
 }
 
-/// The file in a folder from which all others are found.
+/// The file in a folder that leads to all weights: the only file, or the index of several.
 fs::path entry_of(const fs::path& folder) {
   const std::string shown = printable(folder.string());
   const bool single = is_there(folder / weights_name);

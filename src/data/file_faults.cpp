@@ -41,8 +41,7 @@ std::string vocabulary_advice(Index most) {
     return fmt::format("no vocabulary has token {}: write the file again", most);
   return fmt::format(
       "raise model.vocab to at least {} (the rows that model.initial lacks start as the mean of "
-      "its "
-      "others) or use other data",
+      "its rows) or use other data",
       most + 1);
 }
 

@@ -8,7 +8,7 @@
 
 namespace kzero::deck {
 
-/// Explains for each group that no parameter belongs to why it has none; empty for other groups.
+/// One text for each group: why no parameter belongs to it, or nothing if one does.
 std::vector<std::string> empty_groups(const std::vector<OptimizerGroup>& groups,
                                       const std::vector<std::string>& parameters);
 

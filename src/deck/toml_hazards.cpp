@@ -19,7 +19,7 @@ TomlHazard not_ascii(std::string_view text, std::size_t at, std::string_view whe
   return {at, fmt::format("'{}' {}", character, where)};
 }
 
-/// Follows strings and comments, as far as they hide what is in them.
+/// Looks for hazards outside of strings and comments, which may contain any text.
 class StructureScan {
  public:
   explicit StructureScan(std::string_view text)

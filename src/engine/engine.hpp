@@ -49,10 +49,10 @@ class Engine {
   virtual const Blueprint& blueprint() const = 0;
   virtual const memory::Bytes& planned() const = 0;
 
-  /// Sets the parameters from the deck's seed, or from `values` if given. The other state arrays
-  /// are zero from the start. If `values` throws on one rank, all ranks throw. Collective over all
-  /// ranks of the grid.
-  /// With frozen parameters, `values` are theirs, and `adapters` those of the others.
+  /// Sets the parameters from the deck's seed, or from `values` if given. With frozen parameters,
+  /// `values` sets these and `adapters` sets the trained ones. The other state arrays are zero from
+  /// the start. If `values` throws on one rank, all ranks throw. Collective over all ranks of the
+  /// grid.
   virtual void initialise(const InitialValues& values, const InitialValues& adapters) = 0;
   void initialise(const InitialValues& values) { initialise(values, {}); }
 

@@ -15,8 +15,9 @@ void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
                          const param::Table& table, const std::vector<UnitState>& units,
                          const InitialValues& values);
 
-/// Draws or sets the values of a part of a parameter of its kind of initial values. `number` is the
-/// parameter's in the model.
+/// Fills `values`, a part of a parameter that begins at element `first`, with the initial values
+/// that the parameter's kind prescribes: a constant, or random numbers. `number` is the parameter's
+/// place in the model, which separates its random numbers from those of other parameters.
 void draw_initial(const tensor::Execution& exec, std::uint64_t seed, Index number,
                   const param::ParamSpec& parameter, Index first, tensor::Vector<float> values);
 

@@ -39,9 +39,9 @@ KOKKOS_INLINE_FUNCTION Pack<float, pack> sum_of_packs(Index begin, Index end, co
 template <class T>
 using Results = std::initializer_list<Vector<T>>;
 
-/// Computes out[j] (=|+=) sum over g of partial(g, first + j) for all j of each result. All results
-/// have the same extent. The columns of the first begin at 0, those of the next behind them.
-/// partial [row_groups, any].
+/// Computes result[j] (=|+=) sum over g of partial(g, first + j) for all j of each result. All
+/// results have the same extent. The first result has first = 0, and each further one begins at the
+/// column after its predecessor. partial [row_groups, any].
 template <class T>
 void sum_groups(const Execution& exec, Matrix<const float> partial, Accumulate accumulate,
                 Results<T> results);

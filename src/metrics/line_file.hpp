@@ -8,8 +8,8 @@
 
 namespace kzero::metrics {
 
-/// Refuses anything that is not a file, and a file that does not begin like a metrics file. A
-/// missing file is accepted. Changes nothing and never blocks. Throws Error(files) naming the file.
+/// Accepts a file that begins like a metrics file, and a missing file. Throws Error(files), naming
+/// the file, for everything else. Changes nothing and never blocks.
 void require_metrics_file(const std::string& path);
 
 class LineFile {

@@ -79,7 +79,7 @@ struct UnitSpec {
   std::vector<ParamSpec> params;
   /// False if the parameters are frozen: they have no gradients and no optimizer state.
   bool trains = true;
-  /// Elements behind the parameters that kernels may read but that must not affect a result. The
+  /// Elements after the parameters that kernels may read but that must not affect a result. The
   /// layout has room for at least as many zeros there.
   Index zeros = 0;
 

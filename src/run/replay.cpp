@@ -70,7 +70,7 @@ Replay::Replay(const deck::Config& config, const grid::Group& world,
   if (not_comparable_ > 0)
     console_.note(fmt::format(
         "replay      {} recorded step{} from {} on cannot be compared: settings, data, arithmetic "
-        "or the checkpoint were others",
+        "or the checkpoint differ",
         not_comparable_, not_comparable_ == 1 ? "" : "s", resumed->step));
 }
 

@@ -92,7 +92,7 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
     if (concerns) changes.push_back(change);
   }
   if (changes.empty())
-    changes.push_back(fmt::format("the files behind {} are others",
+    changes.push_back(fmt::format("the files of {} differ",
                                   config.data.blend.empty() ? "data.files" : "data.blend"));
   fail(ExitCode::usage,
        "{}: was written by a run with other training data, or the same in another order ({}); "

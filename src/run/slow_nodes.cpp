@@ -16,8 +16,9 @@ constexpr std::size_t most_lines = 3;  // of one interval
 // A rank lacks cores only if it computes longer than the others by this factor.
 constexpr double slower_without_core = 1.25;
 
-/// Returns the median of ascending values without the value `without`; the larger of the two middle
-/// values if the count is even. A value that fewer than half of the others exceed is not slow.
+/// Returns the median of ascending values, of which one value `without` is left out. If an even
+/// number remains, it is the larger of the two middle ones: a value that half of the others exceed
+/// is not slow.
 double median_of_others(const std::vector<double>& ascending, double without) {
   const std::size_t others = ascending.size() - 1, middle = others / 2;
   const auto own =

@@ -42,9 +42,9 @@ class SlowNodes {
     std::size_t group = 0;
     Index busiest = 0;          // rank
     double seconds = 0;         // that the busiest rank computed
-    double others = 0;          // seconds that others would compute for as many operations
+    double others = 0;          // seconds that the other groups would compute for its operations
     double no_core = 0;         // seconds of waits in which the busiest rank had no core
-    double others_no_core = 0;  // the same of others
+    double others_no_core = 0;  // the same of the other groups
     double waited = 0;          // share of the steps' time that the others waited for this group
     bool is_one = false;        // only one of the group's ranks is slow
 

@@ -16,7 +16,7 @@ DepartureLimit::DepartureLimit(std::chrono::duration<double> limit, int exit_cod
       if (last_act) last_act();
       ::_exit(exit_code);
     });
-  } catch (const std::system_error&) {  // leaving without a bound is better than not leaving
+  } catch (const std::system_error&) {  // without the limit, the program still ends unless it hangs
   }
 }
 

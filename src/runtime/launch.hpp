@@ -28,11 +28,11 @@ void expect_closed_connection();
 /// not be called before MPI_Init returns. Does nothing under other launchers.
 void ask_launcher_to_abort(int exit_code);
 
-/// Leaves a launch of Hydra's as MPI_Finalize does, but without MPI: waits until every rank is
-/// here, and calls `meanwhile` every millisecond; then announces this rank's end. The process may
-/// then end without MPI_Finalize, and its exit code counts. Returns false at once under other
-/// launchers, and if Hydra does not answer as expected. Collective over all ranks of the launch, of
-/// which others may be in MPI_Finalize.
+/// Leaves a launch of Hydra's as MPI_Finalize does, but without MPI. Waits until every rank has
+/// called this or MPI_Finalize, and calls `meanwhile` every millisecond. Then announces this rank's
+/// end: the process may now end without MPI_Finalize, and its exit code counts. Returns false at
+/// once under other launchers, and if Hydra does not answer as expected. Collective over the ranks
+/// of the launch that do not call MPI_Finalize.
 bool leave_hydra(const std::function<void()>& meanwhile);
 
 /// Ends this rank with a message if its launcher was gone in several consecutive calls. Call it

@@ -9,8 +9,7 @@
 namespace kzero::runtime {
 
 /// Adds up the time from begin() to end() as it passes on a stream. Measures nothing on hosts,
-/// whose streams are never idle behind the host, and on devices for which kzero has no source
-/// file.
+/// whose streams run in step with the host, and on devices for which kzero has no source file.
 class StreamTimer {
  public:
   StreamTimer();

@@ -29,7 +29,7 @@ void require_done(bool good, const std::string& path, const char* what) {
   KZERO_REQUIRE(good, ExitCode::files, "{}: {} ({})", path, what, std::strerror(errno));
 }
 
-/// A file system without locks has no file that is locked.
+/// Locks an opened file. On a file system without locks, nobody can have locked it.
 void take_lock(int file, const std::string& path) {
   KZERO_REQUIRE(::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, ExitCode::files,
                 "{}: another process is writing it", path);

@@ -50,7 +50,7 @@ class BlockedGemm {
   void run_typed(const Execution& exec, const GemmProblem& product);
 
   Kernel kernel_;
-  std::unique_ptr<float[]> a_, b_, c_;  // not touched, so not resident, before the first GEMM
+  std::unique_ptr<float[]> a_, b_, c_;  // become resident with the first GEMM
 };
 
 /// Writes bias and addend (or zeros) to an fp32 C, so that a library call only has to add.
@@ -64,7 +64,7 @@ class CublasLtGemm : public Gemm {
   /// Of the library's scratch. NVIDIA recommends this for GPUs of the Hopper generation.
   static constexpr Index scratch_bytes = Index{32} << 20;
   static constexpr Index workspace_alignment = 256;
-  /// The library's scratch, a bias behind it, and room for the alignment.
+  /// The library's scratch, then a bias, and room for the alignment.
   static constexpr Index workspace_bytes(Index bias_bytes) {
     return scratch_bytes + bias_bytes + workspace_alignment;
   }

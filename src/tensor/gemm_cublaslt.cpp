@@ -241,7 +241,7 @@ struct CublasLtGemm::Plans {
   std::map<Key, Plan> plans;
   std::byte* workspace = nullptr;
   Index workspace_size = 0;
-  Index bias_size = 0;  // bytes behind the workspace for a bias whose own address does not fit
+  Index bias_size = 0;  // bytes after the workspace for a bias whose own address does not fit
 
   /// Returns that place for the bias of this GEMM.
   std::byte* bias_place(const GemmProblem& p) const {

@@ -40,8 +40,8 @@ class GradientStore {
   GradientStore(memory::Arenas& arenas, const param::FlatLayout& layout,
                 const GradientOptions& options, Index targets, Index rank);
 
-  /// The units that the model writes, by number, those of each chunk after another. Null while a
-  /// unit must not be written.
+  /// The units that the model writes: all units of the first chunk, by number, then of the next.
+  /// Null while a unit must not be written.
   const std::vector<T*>& units() const { return units_; }
 
   /// The gradients of all units: full, or this rank's shards.

@@ -57,7 +57,7 @@ void ParameterStore<T>::before(const ScheduleStep& step, const tensor::Execution
                                comm::Communicator& comm) {
   for (const BufferOffset& place : step.gathers) {
     T* unit = gathered_ + place.offset;
-    wait_for(place.unit, exec, comm);  // for updates of what is sent
+    wait_for(place.unit, exec, comm);  // this rank's shard may still receive its update
     arrivals_[place.unit] = gather(place.unit, unit, exec, comm);
     units_[place.unit] = unit;
   }

@@ -332,7 +332,7 @@ class Ways(FaultTest):
                 self.assertIn(text, result.stderr)
         text = (self.folder / "text").read_bytes()
         (self.folder / "text").write_bytes(text + text)  # under the same name
-        self.assertIn("the files behind data.files are others", self.run_to(6, first=4, code=2).stderr)
+        self.assertIn("the files of data.files differ", self.run_to(6, first=4, code=2).stderr)
         self.run_to(6, "checkpoint.allow_new_data=true", first=4)
         self.assertEqual(self.first_step(), 4)
 

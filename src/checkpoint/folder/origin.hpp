@@ -39,7 +39,7 @@ struct Origin {
   std::string* find(std::string_view name);
 };
 
-/// Returns whether the file describes the model. All others are those of its tokenizer.
+/// Returns whether the file describes the model. All other files describe its tokenizer.
 bool is_of_model(std::string_view name);
 
 /// The folder of the origin of a checkpoint: within the checkpoint's own folder, otherwise next to
@@ -47,7 +47,7 @@ bool is_of_model(std::string_view name);
 std::filesystem::path origin_folder(const std::filesystem::path& checkpoint);
 
 /// Reads the origin in such a folder. Throws Error(files) with the file at fault if a size, a
-/// checksum or a name is not allowed or not that of the list.
+/// checksum or a name is not allowed or differs from the list.
 Origin read_origin(const std::filesystem::path& folder);
 
 /// Whose file remains where a folder of checkpoints and a run both have one.

@@ -22,11 +22,11 @@ struct Found {
 /// Finds the newest complete checkpoint in `folder` (or `folder` itself, if it is one) whose files
 /// all have the sizes and checksums of its manifest. Returns nullopt if the folder does not exist
 /// or holds no good one. Each newer one that was skipped adds messages to `problems`, with file and
-/// dataset. A checkpoint whose parameters are not those of its model is not good: `parameters_of`
-/// is engine::saved_parameters. The ranks divide the reading and get the same result. `wanted`
-/// shards that are stored contiguously are filled during verification. If nothing is found, their
-/// values are undefined. Throws Error(files) if the folder cannot be listed. Collective over
-/// `world`.
+/// dataset. A checkpoint is also skipped if its parameters differ from `parameters_of` its model,
+/// which is engine::saved_parameters. The ranks divide the reading and get the same result.
+/// `wanted` shards that are stored contiguously are filled during verification. If nothing is
+/// found, their values are undefined. Throws Error(files) if the folder cannot be listed.
+/// Collective over `world`.
 std::optional<Found> newest(const grid::Group& world, const std::filesystem::path& folder,
                             const ParametersOf& parameters_of, std::vector<std::string>& problems,
                             std::span<const StateShard> wanted = {});

@@ -162,8 +162,9 @@ void get_reduced_state(const storage::Hdf5File& file, const std::filesystem::pat
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto axis = std::ranges::find(axis_names, axes[i]);
     KZERO_REQUIRE(axis != std::end(axis_names), ExitCode::files,
-                  "{}: its array {} is of each \"{}\", not of each row or column", path.string(),
-                  names[i], axes[i]);
+                  "{}: its array {} has one element for each \"{}\", but only rows and columns are "
+                  "known",
+                  path.string(), names[i], axes[i]);
     m.reduced_arrays.push_back({names[i], static_cast<param::Axis>(axis - axis_names)});
   }
   m.reduced_state = file.read<float>("/reduced_state/values");

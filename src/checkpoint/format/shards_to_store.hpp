@@ -1,5 +1,5 @@
 // Prepares a shard for a file: checks it, hashes it, and describes it by HDF5 groups, datasets and
-// attributes. Does not write values, and does not know the other writers.
+// attributes. Its callers write the values, and agree with the other writers.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Returns whether exactly the stored arrays have room. An array that is not wanted has no hash.
-/// read() refuses an array of another size.
+/// Returns whether the shard has room for exactly the stored arrays. Otherwise it is not filled
+/// here, as its hash could not be compared. read() refuses an array of another size.
 bool wants_all(const StateShard& shard, const StoredShard& stored) {
   const Index elements = elements_of(shard.ranges);
   for (std::size_t a = 0; a < stored.offsets.size(); ++a) {

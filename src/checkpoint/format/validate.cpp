@@ -194,11 +194,11 @@ void validate(const Manifest& manifest, const std::filesystem::path& path) {
     for (const StoredShard& shard : shard_file.shards) {
       const Parameter& parameter = manifest.parameters[shard.parameter];
       KZERO_REQUIRE(are_sound(shard.runs, parameter.elements()), ExitCode::files,
-                    "{}: its ranges of {} in {} overlap or leave the tensor", path.string(),
-                    parameter.name, shard_file.file);
+                    "{}: its ranges of {} in {} overlap, or reach beyond the end of the tensor",
+                    path.string(), parameter.name, shard_file.file);
       KZERO_REQUIRE(fits(shard, shard_file, manifest.state_arrays), ExitCode::files,
-                    "{}: its part of {} in {} leaves the file of {} bytes", path.string(),
-                    parameter.name, shard_file.file, shard_file.bytes);
+                    "{}: its part of {} is outside of the {} bytes of {}", path.string(),
+                    parameter.name, shard_file.bytes, shard_file.file);
     }
   }
   require_held(manifest, path);

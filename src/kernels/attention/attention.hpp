@@ -39,8 +39,8 @@ HeadOperands<T> operands_in(const Matrix<T>& qkv, const AttentionShape& shape) {
   return {{qkv.data(), stride}, {k, stride}, {k + kv_width, stride}};
 }
 
-/// The weights that the rows of a micro-batch may use: those of keys in their documents, less those
-/// that training drops. Backward takes what its forward took.
+/// The weights that the rows of a micro-batch may use: each row has weights for the keys in its own
+/// document, of which training may drop some. Backward gets the same as its forward.
 struct AttentionRows {
   Documents documents{};  // empty unless the problem may have them
   Dropout dropout{};      // off unless the problem may drop weights

@@ -65,9 +65,9 @@ struct Heads {
   }
 };
 
-/// log_sum [B*H,T]. That of a call is contiguous, which cuDNN requires before 9.26: a call has all
-/// heads of its sequences, or heads of one sequence. It begins behind whole rows of T numbers. It
-/// therefore lacks the 16-byte alignment that the frontend assumes if nothing is said.
+/// log_sum [B*H,T]. The part of a call is contiguous, which cuDNN requires before 9.26: a call has
+/// all heads of its sequences, or heads of one sequence. It begins after complete rows of T
+/// numbers, so it may lack the 16-byte alignment that the frontend assumes by default.
 void describe_log_sum(const Tensor& tensor, const AttentionShape& s) {
   tensor->set_alignment(sizeof(float));
   tensor->set_name("log_sum").set_uid(log_sum_uid).set_data_type(fe::DataType_t::FLOAT);

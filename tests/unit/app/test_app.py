@@ -205,8 +205,9 @@ class Plan(LaunchTest):
             self.assertEqual(ranked, sorted(ranked), searches[i])
 
     def test_nothing_fits(self):
-        for arguments in (("deck.toml", "--fit", "1KiB", *self.RATES), ("--fit", "1B")):
-            self.expect(self.run_kzero("plan", *arguments), 3, "fits in 1")
+        layer = "even one layer of this width needs more than 1.00 KiB a rank"
+        self.expect(self.run_kzero("plan", "deck.toml", "--fit", "1KiB", *self.RATES), 3, layer)
+        self.expect(self.run_kzero("plan", "--fit", "1B"), 3, "no model fits in 1 B a rank")
 
     def test_nominal_sizes(self):
         # Paper table 1 and figure 1: 7.5e9 parameters, 64 ranks.

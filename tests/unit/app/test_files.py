@@ -101,7 +101,7 @@ class Before(FilesTest):
         wrong = ("data.files=wide.bin,tokens.bin", "data.validation_files=bad.bin", "data.format=llmc", "model.vocab=151936")
         text = (
             "kzero: bad.bin: token 1234 (counted from 0) is 151936, but model.vocab = 151936 allows 0 to 151935; raise "
-            "model.vocab to at least 151937 (the rows that model.initial lacks start as the mean of its others) or use other data\n"
+            "model.vocab to at least 151937 (the rows that model.initial lacks start as the mean of its rows) or use other data\n"
         )
         self.assertEqual(self.expect(self.check(*wrong), 4).stderr, text)
         for ranks in (1, 2, 3):

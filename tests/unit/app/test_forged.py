@@ -146,7 +146,7 @@ class Models(Forged):
             (set_value("/state_arrays/name", 1, "master"), "state arrays is impossible"),
             (set_value("/state_shards/parameter", 1, 0), "elements of wte.weight, which has"),
             (set_value("/state_shards/parameter", 1, 2**40), "do not fit together"),
-            (set_value("/state_shards/offset", (0, 0), 2**40), "leaves the file of "),
+            (set_value("/state_shards/offset", (0, 0), 2**40), "is outside of the "),
             (set_value("/state_shards/runs", (0, 1), 7), "elements of "),
             (set_value("/shards/file", 0, "../../text"), "which cannot be a file of its folder"),
         ):

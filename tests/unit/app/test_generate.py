@@ -179,7 +179,7 @@ class Inputs(GenerateTest):
                     text=True,
                     timeout=PATIENCE,
                 )
-                self.expect(result, 4, ": has more than the 256.00 MiB of prompts that one launch takes")
+                self.expect(result, 4, ": is larger than 256.00 MiB, the most that one launch reads as prompts")
 
     def test_an_input_that_cannot_be_read_has_its_reason(self):
         self.expect(self.generate("--prompts", "."), 4, "kzero: .: cannot be read: Is a directory")

@@ -53,7 +53,9 @@ class Lost(OutputTest):
                     self.expect(self.shell(arguments, redirection), 4, f"standard output cannot be written: {reason}")
 
     def test_an_earlier_error_keeps_its_code(self):
-        self.expect(self.shell(["plan", "deck.toml", "--fit", "1KiB", *RATES], ">/dev/full"), 3, "nothing fits")
+        self.expect(
+            self.shell(["plan", "deck.toml", "--fit", "1KiB", *RATES], ">/dev/full"), 3, "needs more than 1.00 KiB a rank"
+        )
 
     def test_a_training_keeps_its_results_elsewhere(self):
         for redirection in REASONS:

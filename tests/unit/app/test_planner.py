@@ -294,7 +294,9 @@ class Planner(LaunchTest):
     def test_a_search_that_cannot_be_made_says_why(self):
         search = ("--rates", "machine.toml", "--search")
         self.expect(
-            self.run_kzero("plan", "deck.toml", *search, "--fit", "1kB", "--nodes", "1"), 3, "nothing fits in 1000 B a rank"
+            self.run_kzero("plan", "deck.toml", *search, "--fit", "1kB", "--nodes", "1"),
+            3,
+            "the deck needs more than 1000 B a rank in every grid",
         )
         (self.folder / "machine.toml").write_text(MACHINE.replace('memory = "1MB"\n', ""))
         self.refused("--search needs the memory of a rank: --fit, or rank.memory in machine.toml", *search)

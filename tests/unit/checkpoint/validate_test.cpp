@@ -79,46 +79,48 @@ const std::vector<Case>& bad_cases() {
        [](Manifest& m, auto&) {
          m.shard_files.push_back({"more.h5", huge, 0, {}});
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{0, 2, 4, huge}};
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{0, huge, 4, 6}};
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{0, 0, 4, huge}};
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{0, 2, 4, 0}};
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{-2, 2, 4, 6}};
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{20, 2, -4, 6}};
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{0, 2, 1, 6}};
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{3, 2, 4, 6}};
        }},
-      {"overlap or leave",
+      {"overlap, or reach beyond",
        [](Manifest&, auto& runs) {
          runs = {{0, 2, 2, 2}, {3, 1, 1, 1}};
        }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[1] = -4; }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[2] = 1097; }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[0] = huge; }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].bytes = 40; }},
+      {"is outside of the", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[1] = -4; }},
+      {"is outside of the",
+       [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[2] = 1097; }},
+      {"is outside of the",
+       [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[0] = huge; }},
+      {"is outside of the", [](Manifest& m, auto&) { m.shard_files[0].bytes = 40; }},
       {"holds 12 elements of wte.weight, which has 24",
        [](Manifest& m, auto&) { m.shard_files[0].shards.pop_back(); }},
       {"holds 36 elements of wte.weight, which has 24",

@@ -124,8 +124,8 @@ TEST(LlamaConfig, NullIsTheNumberOfHeadsOrTheirWidth) {
 TEST(LlamaConfig, WhatKzeroDoesNotComputeIsRefusedByName) {
   const std::tuple<const char*, const char*, json, const char*> cases[] = {
       {"llama", "hidden_act", "gelu", "hidden_act is \"gelu\"; kzero computes silu"},
-      {"llama", "attention_bias", true, "attention_bias is true; kzero has no bias behind"},
-      {"qwen3", "attention_bias", true, "attention_bias is true; kzero has no bias behind"},
+      {"llama", "attention_bias", true, "attention_bias is true; kzero has no bias after"},
+      {"qwen3", "attention_bias", true, "attention_bias is true; kzero has no bias after"},
       {"llama", "mlp_bias", true, "mlp_bias is true; kzero has no biases in the feed-forward"},
       {"qwen2", "use_sliding_window", true, "use_sliding_window is true; kzero computes attention"},
       {"mistral", "sliding_window", 4096, "sliding_window is 4096; kzero computes attention over "},

@@ -161,7 +161,7 @@ std::string beyond_100(const std::string& file, Index position, Index token, Ind
   return fmt::format(
       "{}: token {} (counted from 0) is {}, but model.vocab = 100 allows 0 to 99; raise "
       "model.vocab to at least {} (the rows that model.initial lacks start as the mean of its "
-      "others) or use other data",
+      "rows) or use other data",
       file, position, token, largest + 1);
 }
 
