@@ -5,7 +5,7 @@
 FOLDER: gets a configured build for HIP. KOKKOS: an installed Kokkos for hosts, whose headers are configured for HIP here.
 COMMITS: compiles only sources that reach a file that the last so many commits changed. Without it, with a history that is
 shorter, or if they changed how every source is read: all.
-HIP's headers are those of Debian's libamdhip64-dev. Debian lacks hipBLASLt and RCCL: tests/doubles/hip declares their functions.
+HIP's headers are those of Debian's libamdhip64-dev. Debian lacks hipBLASLt and RCCL: tests/architecture/hip declares their functions.
 """
 
 import json
@@ -23,15 +23,15 @@ from new_commits import changed
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDERS = ("kernels", "tensor", "optim", "runtime", "comm")  # of src/ that have kernels or call the libraries
 HIP_ONLY = ("device_hip.cpp", "gemm_cublaslt.cpp", "nccl_communicator.cpp")  # some of the sources that the build has to select
-MEANING = ("cmake", "tests/architecture/compile_hip.py", "tests/doubles/hip")  # decides how every source is read
+MEANING = ("cmake", "tests/architecture/compile_hip.py", "tests/architecture/hip")  # decides how every source is read
 # The host is compiled once, with the first GPU.
 GPUS = {"gfx90a": [], "gfx942": ["--cuda-device-only"]}
 OPTIONS = "-x hip -nogpulib --rocm-path=/usr".split()
 # CMake's packages of ROCm, the target of each, and what it gives to those who link it
 PACKAGES = {
     "hip": ("hip::host", "INTERFACE_COMPILE_DEFINITIONS __HIP_PLATFORM_AMD__"),
-    "hipblaslt": ("roc::hipblaslt", f"INTERFACE_INCLUDE_DIRECTORIES {ROOT}/tests/doubles/hip"),
-    "rccl": ("roc::rccl", f"INTERFACE_INCLUDE_DIRECTORIES {ROOT}/tests/doubles/hip"),
+    "hipblaslt": ("roc::hipblaslt", f"INTERFACE_INCLUDE_DIRECTORIES {ROOT}/tests/architecture/hip"),
+    "rccl": ("roc::rccl", f"INTERFACE_INCLUDE_DIRECTORIES {ROOT}/tests/architecture/hip"),
 }
 # Differences of a Kokkos for HIP: file, text, replacement
 KOKKOS_FOR_HIP = [

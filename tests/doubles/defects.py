@@ -7,7 +7,6 @@ CUDNN = "src/kernels/attention/cudnn_plans.cpp"
 SCRATCH = "src/kernels/attention/problem.cpp"
 CHOICE = "src/kernels/attention/attention.cpp"
 GEMM = "src/tensor/gemm_cublaslt.cpp"
-HIPBLASLT = "src/tensor/cublaslt_or_hipblaslt.hpp"
 
 # Description, file, text, replacement, program, ranks
 DEFECTS = [
@@ -337,15 +336,6 @@ DEFECTS = [
         "cublaslt",
         1,
     ),
-    (
-        "hipBLASLt's A is transposed as B",
-        HIPBLASLT,
-        "CUBLASLT_MATMUL_DESC_TRANSA HIPBLASLT_MATMUL_DESC_TRANSA",
-        "CUBLASLT_MATMUL_DESC_TRANSA HIPBLASLT_MATMUL_DESC_TRANSB",
-        "hipblaslt",
-        1,
-    ),
-    ("RCCL's lanes have a stream each", NCCL, "  return *shared;", "  return runtime::make_stream();", "rccl_streams", 2),
     (
         "the head's products have no more columns than the vocabulary",
         "src/model/logits_chunk.cpp",

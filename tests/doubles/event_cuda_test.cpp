@@ -1,5 +1,4 @@
-// src/runtime/event_cuda.cpp, device_cuda.cpp or device_hip.cpp, and execution.cpp against a
-// runtime that is strict.
+// src/runtime/event_cuda.cpp, device_cuda.cpp and execution.cpp against a runtime that is strict.
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -1,6 +1,5 @@
-// In place of Kokkos with CUDA or HIP: what device_cuda.cpp and device_hip.cpp of src/runtime call,
-// and the files for NCCL of src/comm. Instances own streams of the stand-in for CUDA's runtime, and
-// copies wait on these.
+// In place of Kokkos with CUDA: what device_cuda.cpp of src/runtime calls, and the files for NCCL
+// of src/comm. Instances own streams of the stand-in for CUDA's runtime, and copies wait on these.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -37,9 +36,6 @@ class Cuda {
 
   cudaStream_t cuda_stream() const { return stream_.get(); }
   int cuda_device() const { return kzero::doubles::own_device; }
-  // Kokkos::HIP's names for the same
-  cudaStream_t hip_stream() const { return cuda_stream(); }
-  int hip_device() const { return cuda_device(); }
   void fence(const std::string&) const { cudaStreamSynchronize(stream_.get()); }
 
  private:

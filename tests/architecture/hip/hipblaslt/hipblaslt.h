@@ -1,5 +1,5 @@
 // In place of hipBLASLt's header, which Debian does not have: what src/tensor calls of the library,
-// with the types and values of its documentation (ROCm 6). tests/doubles/hipblaslt.cpp defines it.
+// with the types and values of its documentation (ROCm 6). compile_hip.py reads it.
 #pragma once
 
 #include <hip/hip_runtime_api.h>
