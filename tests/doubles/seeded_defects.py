@@ -2,7 +2,7 @@
 """Puts defects into the sources that call CUDA, NCCL, cuBLASLt and cuDNN, one at a time, and shows which tests of tests/doubles fail.
 
   python3 tests/doubles/seeded_defects.py [BUILD] [NUMBER...]
-  python3 tests/doubles/seeded_defects.py --check         only whether the sources still have each text once: a test
+  python3 tests/doubles/seeded_defects.py --check         only whether the sources still have each text once
 
 BUILD is a configured build folder (build/release). The sources are changed where they lie and put back; nothing else may
 build meanwhile. Prints a table, and the defects' numbers in defects.py to stderr; the exit code says whether every defect was
