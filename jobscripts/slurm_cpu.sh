@@ -22,6 +22,7 @@
 
 # SITE: the modules that the program was built with, for instance
 # module load gcc mpich hdf5
+# source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env"  # if it has them
 
 usage="slurm_cpu.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit

@@ -19,6 +19,7 @@
 
 # SITE: for instance
 # module load gcc cuda mpich hdf5
+# source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env"  # if it has them
 
 preset=cuda
 usage="slurm_gpu.sh DECK.toml [key=value ...]"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds kzero with a machine's modules into build/PRESET, where the job scripts look for it. Run it from the root of a clone:
 #
-#   KZERO_LIBRARIES=PREFIX bash jobscripts/machines/build.sh jobscripts/machines/MACHINE.env [CMAKE OPTION ...]
+#   KZERO_LIBRARIES=PREFIX bash jobscripts/machines/build.sh jobscripts/machines/cluster.env [CMAKE OPTION ...]
 #
 # KZERO_LIBRARIES   folders with toml++, CLI11, fmt, nlohmann-json, xxHash, oneDNN and BLAS, separated by semicolons; for
 #                   instance a Spack view: after spack -e . install, the view is .spack-env/view
@@ -13,7 +13,7 @@
 set -eo pipefail  # no -u: module scripts use variables that are not set
 
 if [[ $# == 0 || ! -f $1 ]]; then
-  echo "usage: bash build.sh MACHINE.env [CMAKE OPTION ...]" >&2
+  echo "usage: bash build.sh cluster.env [CMAKE OPTION ...]" >&2
   exit 2
 fi
 preset=release

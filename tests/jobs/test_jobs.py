@@ -276,30 +276,6 @@ class Many(JobTest):
                 (start,) = self.metrics("start", f"{script}.jsonl")
                 self.assertEqual(start["grid"], {"data": 2, "tensor": 1}, self.output(job))
 
-    def test_the_machine_profiles_train(self):
-        """Each as it is but for its size, and for what only its site's Slurm has."""
-        scripts = [path for path in (ROOT / "jobscripts/machines").glob("*.sh") if "#SBATCH" in path.read_text()]
-        self.assertGreaterEqual(len(scripts), 5)
-        modules = {"BASH_FUNC_module%%": "() { :; }", "KZERO_SRUN_MPI": "pmi2"}
-        jobs = {}
-        for path in scripts:
-            copy = self.folder / path.name
-            copy.write_text(re.sub(r"(?m)^#SBATCH --(uenv|view|qos|exclusive|mem)\b.*\n", "", path.read_text()))
-            options = ["--partition=test", *(["--gpus-per-node=2"] if "--gpus-per-node" in path.read_text() else [])]
-            jobs[path.stem] = self.submit(
-                copy,
-                "deck.toml",
-                f"run.metrics={path.stem}.jsonl",
-                f"checkpoint.folder={path.stem}",
-                options=options,
-                **modules,
-            )
-        for name, job in jobs.items():
-            with self.subTest(name):
-                self.assertEqual(self.wait_end(job, "COMPLETED")["ExitCode"], "0:0")
-                (start,) = self.metrics("start", f"{name}.jsonl")
-                self.assertEqual(start["grid"], {"data": 2, "tensor": 1}, self.output(job))
-
     def chain(self, *settings):
         variables = {"KZERO": KZERO, "KZERO_JOBSCRIPTS": str(ROOT / "jobscripts"), "SBATCH_TIMELIMIT": "10"}
         script = self.folder / "small.sh"
