@@ -1,10 +1,14 @@
 #include "runtime/heartbeat.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <future>
 #include <memory>
 #include <optional>
@@ -68,15 +72,18 @@ class DyingPeer {
 
   HeartbeatPeer peer() const { return {rank_, "node" + std::to_string(rank_), {at_}}; }
 
-  void show_life(const HeartbeatPeer& to) const {
+  void show_life(const HeartbeatPeer& to) const { send(HeartbeatMessage::Kind::alive, to); }
+
+  void send(HeartbeatMessage::Kind kind, const HeartbeatPeer& to) const {
     socket_.send(to.endpoints.front(),
-                 seal({.from = rank_, .to = to.rank, .counter = ++sent_}, launch));
+                 seal({.kind = kind, .from = rank_, .to = to.rank, .counter = ++sent_}, launch));
   }
 
   /// The next datagram that arrives.
-  std::optional<SealedMessage> received() const {
+  std::optional<SealedMessage> received(
+      std::chrono::seconds patience = std::chrono::seconds(30)) const {
     SealedMessage room{};
-    const auto one = socket_.receive(room, std::chrono::seconds(30));
+    const auto one = socket_.receive(room, patience);
     return one && one->bytes == room.size() ? std::optional(room) : std::nullopt;
   }
 
@@ -129,6 +136,72 @@ TEST(Heartbeat, IsQuietWhileAllLiveAndAfterTheyEndedInOrder) {
   EXPECT_TRUE(first.is_quiet());
   EXPECT_TRUE(second.is_quiet());
   EXPECT_EQ(first.unheard() + second.unheard(), 0);
+}
+
+TEST(Heartbeat, DoesNotNameAPeerThatEndedInOrder) {
+  const DyingPeer dying(0), ended(3);
+  Process one_of_three(1), one_of_two(2), other(4);
+  one_of_three.start({.watched = {dying.peer(), ended.peer(), other.peer()}});
+  one_of_two.start({.watched = {dying.peer(), ended.peer()}});
+  other.start({.watched = {one_of_three.peer()}});
+  for (Process* watcher : {&one_of_three, &one_of_two}) {
+    for (const DyingPeer* peer : {&dying, &ended}) peer->show_life(watcher->peer());
+    ended.send(HeartbeatMessage::Kind::ended, watcher->peer());
+  }
+  for (Process* watcher : {&one_of_three, &one_of_two}) {
+    const auto seen = watcher->alarm();
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(seen->names, std::vector<std::string>{"node0"});
+    EXPECT_EQ(seen->kind, Kind::peer) << "the only peer of two that still runs is no majority";
+  }
+}
+
+TEST(Heartbeat, ForgetsFollowersThatEndedInOrder) {
+  const DyingPeer first(0), second(2);
+  Process watched(1);
+  const HeartbeatPeer to_watch = watched.peer();
+  watched.start({.followers = 1});
+  first.show_life(to_watch);
+  ASSERT_TRUE(first.received());
+  first.send(HeartbeatMessage::Kind::ended, to_watch);
+  second.show_life(to_watch);
+  EXPECT_TRUE(second.received(std::chrono::seconds(5))) << "there is no room for it";
+}
+
+/// Runs a heartbeat in a process of its own until `end` is closed. The exit code is 1 after an
+/// alarm.
+pid_t start_in_child(Process& process, const HeartbeatPlan& plan, const std::array<int, 2>& end) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  close(end[1]);
+  process.start(plan);
+  char none = 0;
+  while (read(end[0], &none, 1) > 0) continue;
+  _exit(process.is_quiet() ? 0 : 1);
+}
+
+/// As when a batch system suspends a job and resumes it.
+TEST(Heartbeat, DoesNotCountTimeInWhichItsProcessIsSuspended) {
+  Process first(0), second(1);
+  const HeartbeatPeer one = first.peer(), two = second.peer();
+  std::array<int, 2> end{};
+  ASSERT_EQ(pipe(end.data()), 0);
+  const std::array<pid_t, 2> children{start_in_child(first, {.watched = {two}}, end),
+                                      start_in_child(second, {.watched = {one}}, end)};
+  const auto wait = [](double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  };
+  wait(silence_limit / 2);
+  for (const pid_t child : children) kill(child, SIGSTOP);
+  wait(2 * silence_limit);
+  for (const pid_t child : children) kill(child, SIGCONT);
+  wait(silence_limit / 2);
+  for (const int side : end) close(side);
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "an alarm, " << status;
+  }
 }
 
 TEST(Heartbeat, TellsTheRanksOfItsNodeThatWatchIt) {
