@@ -81,6 +81,11 @@ WITHOUT_HEADERS = """
 {%- endfor %}
 """
 
+# The answer begins where the prompt ends, like that of Mistral.
+GENERATION_AFTER_INST = INST.replace(
+    "{{- ' ' + message.content + eos_token }}", "{%- generation %}{{ ' ' + message.content + eos_token }}{% endgeneration %}"
+)
+
 # The last answer has its reasoning, and earlier ones lose it, like those of Qwen 3.
 REASONING = """
 {%- for message in messages %}

@@ -140,6 +140,16 @@ class Targets(ChatCase):
             self.assertIn("hello there<|im_end|>", text)
             self.assertEqual(targets, ["A rank owns\na shard.<|im_end|>"])
 
+    def test_of_a_completion_every_answer_is_a_target(self):
+        one, two, three, four = chat(*FOUR)["messages"]
+        answers = [" hello there<|endoftext|>", " A rank owns\na shard.<|endoftext|>"]
+        for template in (templates.INST, templates.GENERATION_AFTER_INST):
+            self.template(template)
+            ((_, targets),) = self.documents({"prompt": [one], "completion": [two, three, four]})
+            self.assertEqual(targets, answers)
+            ((_, targets),) = self.documents({"prompt": [one, two, three], "completion": [four]})
+            self.assertEqual(targets, answers[1:])
+
     def test_tools(self):
         self.template(templates.TOOLS)
         call = [{"type": "function", "function": {"name": "rank", "arguments": {"of": "<b>"}}}]
@@ -206,6 +216,11 @@ class Templates(ChatCase):
         self.out = self.folder / "other"
         said = self.refused(chat(*FOUR), {"messages": [turn("system", "a b c"), *chat(*FOUR)["messages"]]})
         self.assertIn("chats.jsonl:2: the chat template leaves out or changes text of message 1, of the system", said)
+        self.template(templates.CHATML.replace("message.content +", "message.content | replace('drop', '') +"))
+        self.documents(chat(*FOUR))
+        self.out = self.folder / "second"
+        said = self.refused(chat(*FOUR), chat("a", "b", "drop", "c"))
+        self.assertIn("chats.jsonl:2: the chat template leaves out or changes text of message 3, of the user", said)
         self.template(templates.REASONING)
         self.documents(chat("a", "<think>\nb\n</think>\n\nc"), options=("--each-turn",))
         self.template(templates.REASONING.replace("'<think>\\n' + thought", "'<think>\\n'"))
