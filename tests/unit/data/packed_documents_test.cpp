@@ -246,6 +246,15 @@ TEST_F(Packed, DatasetsDivideDocuments) {
   EXPECT_EQ(data.training->source(0).fullness().documents, 40);
   ASSERT_NE(data.validation, nullptr);
   EXPECT_EQ(read(*data.validation, 0).inputs[0], documents[40].tokens[0]);
+  const EpochSource& last = data.validation->source(0);
+  Index targets_of_last = 0;
+  for (Index row = 0; row < last.windows(); ++row) {
+    const Sample found = read(*data.validation, row);
+    const auto has = [](Token target) { return target != no_target; };
+    EXPECT_EQ(found.count, std::ranges::count_if(found.targets, has)) << "row " << row;
+    targets_of_last += found.count;
+  }
+  EXPECT_EQ(last.fullness().targets, targets_of_last);
   EXPECT_TRUE(data.training->has_documents());
   deck.blend = {{"first", deck.files, 3}, {"second", {write("b.docs", documents)}, 1}};
   deck.files.clear();
