@@ -73,6 +73,8 @@ TEST(NodeShape, IsRegularIfNodesHaveTheSameNumber) {
   EXPECT_EQ(shape({0, 0, 0, 0, 1, 1, 1, 1}, 2), Pair(2, 2));
   EXPECT_EQ(shape({0, 0, 0, 1}, 1), Pair(0, 0));
   EXPECT_EQ(shape({0, 0, 1, 1, 2}, 1), Pair(0, 0));
+  EXPECT_EQ(shape({0, 0, 0, 1, 1, 1, 1, 0}, 2), Pair(0, 0)) << "of another shape, the second group";
+  EXPECT_EQ(shape({0, 0, 0, 0, 1, 1, 1, 2}, 2), Pair(0, 0)) << "the second group has a third node";
 }
 
 TEST(NodeShape, ShardsOfOnePlaceAreContiguous) {
