@@ -3,6 +3,7 @@
 // nothing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -137,6 +138,8 @@ TEST(Documents, AStepWithoutTargetsChangesNothing) {
   world.barrier();
   with.zero.stage = 3, without.zero.stage = 1;
   with.optimizer.max_skipped = 1;
+  for (deck::Config* config : {&with, &without})
+    config->optimizer.skip_above = 100, config->optimizer.skip_window = 3;
   Training training(with, world), expected(without, world);
   training.engine->initialise({});
   expected.engine->initialise({});
@@ -149,11 +152,57 @@ TEST(Documents, AStepWithoutTargetsChangesNothing) {
   }
   EXPECT_EQ(training.engine->scaler().skipped(), 2);
   training.engine->scaler().require_progress();
+  EXPECT_EQ(training.engine->spike_rule().norms(), expected.engine->spike_rule().norms());
   const auto numbers = numbers_of({results[0], results[3], results[4]});
   EXPECT_TRUE(same_bits(numbers, numbers_of(other)));
   for (const auto& result : {results[0], results[3], results[4]}) EXPECT_FALSE(result.skipped);
   EXPECT_TRUE(same_bits(full_state(training.engine->owned_shards(), world),
                         full_state(expected.engine->owned_shards(), world)));
+}
+
+// Micro-batches have different numbers of targets, so the mean of their means is another number.
+TEST(Documents, AnEvaluationIsTheMeanOverTargets) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  deck::Config config = documents_deck(files.path());
+  config.train.global_batch = 12;
+  config.data.validation_fraction = 0.5, config.data.order = deck::DataOrder::sequential;
+  world.barrier();
+  Training training(config, world);
+  training.engine->initialise({});
+  struct Shifted : data::BatchSource {
+    Shifted(const data::BatchSource& from, Index by) : samples(from), shift(by) {}
+    void batch(Index first, Index count, Token* inputs, Token* targets) const override {
+      samples.batch(first + shift, count, inputs, targets);
+    }
+    bool has_documents() const override { return true; }
+    void documents(Index first, Index count, const Token* inputs, std::int32_t* begin,
+                   std::int32_t* end) const override {
+      samples.documents(first + shift, count, inputs, begin, end);
+    }
+    std::optional<Index> targets(Index first, Index count) const override {
+      return samples.targets(first + shift, count);
+    }
+    const data::BatchSource& samples;
+    Index shift;
+  };
+  const data::BatchSource& samples = *training.dataset.validation;
+  const Index size = config.train.micro_batch;
+  double sum = 0, means = 0;
+  Index targets = 0;
+  std::vector<Token> inputs(static_cast<std::size_t>(size * row_tokens)), next(inputs.size());
+  for (Index m = 0; m < 5; ++m) {
+    samples.batch(m * size, size, inputs.data(), next.data());
+    const auto count = std::ranges::count_if(next, [](Token token) { return token >= 0; });
+    const double mean = training.engine->evaluate(1, Shifted(samples, m * size));
+    sum += static_cast<double>(count) * mean;
+    means += mean;
+    targets += count;
+  }
+  const double expected = sum / static_cast<double>(targets);
+  EXPECT_NEAR(training.engine->evaluate(5, samples), expected, 1e-12 * expected);
+  EXPECT_GT(std::abs(means / 5 - expected), 1e-6 * expected) << "the case cannot tell the means";
+  EXPECT_EQ(training.engine->validate(1, samples), training.engine->evaluate(12 / size, samples));
 }
 
 TEST(Documents, ARestartContinuesInAnyEpoch) {

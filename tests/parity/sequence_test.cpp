@@ -120,6 +120,7 @@ TEST_P(Sequence, RanksDoNotShowInDropoutAndAdapters) {
   config.model.dropout = 0.2, config.model.attention_dropout = 0.1;
   expect_same_for_all_numbers(config, "dropout");
   expect_same_for_all_numbers(with_lora(as_llama(config, 8)), "adapters");
+  expect_same_for_all_numbers(with_lora(as_llama(config, 8), {"down_proj"}), "last adapters");
 }
 
 // With more ranks than KV heads, ranks have copies of a head. Their gradients are added in another
@@ -165,6 +166,28 @@ TEST_P(Sequence, RanksDoNotShowOnNodes) {
       config.zero.stage = (node + sequence) % 4;
       expect_same(result_on(config, ranks, sequence), expected,
                   std::to_string(sequence) + " on nodes of " + std::to_string(node));
+    }
+  }
+}
+
+// With one chunk a rank, nodes may add the gradients of all rounds before they send them. A node
+// with a part of a sequence group must not.
+TEST_P(Sequence, RanksDoNotShowOnNodesThatKeepSums) {
+  if (launch_ranks() < 4) return;
+  deck::Config config = sequence_deck(GetParam());
+  const auto ranks = std::min(launch_ranks(), 8);
+  for (const Index sequence : {2, 4}) {
+    config.train.sequence_chunks = sequence;
+    config.grid.node = 0, config.zero.stage = 0;
+    const auto expected = result_on(config, 1, 1);
+    for (const Index node : {1, 2}) {
+      config.grid.node = node;
+      for (const Index stage : {0, 1}) {
+        config.zero.stage = stage;
+        expect_same(result_on(config, ranks, sequence), expected,
+                    std::to_string(sequence) + " on nodes of " + std::to_string(node) + ", stage " +
+                        std::to_string(stage));
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/checkpoints.hpp"
 #include "support/full_state.hpp"
@@ -55,6 +56,28 @@ TEST_P(Spikes, AreThoseOfAPlainLoopAndChangeNoState) {
   EXPECT_LT(skipped, spike_steps - 4) << "the case applies too few steps";
   EXPECT_EQ(training.engine->spike_rule().skipped(), skipped);
   EXPECT_EQ(training.engine->scaler().skipped(), skipped);
+}
+
+// A norm that is not finite would make the limit infinite, and the rule would be off.
+TEST(Spikes, OverflowsDoNotCountAmongTheNorms) {
+  const grid::Group group = first_ranks(launch_ranks());
+  deck::Config config = spiky_deck(Dtype::fp16);
+  config.optimizer.loss_scale = 0x1p24, config.optimizer.skip_above = 1000;
+  Training training(config, group);
+  training.engine->initialise({});
+  std::vector<double> applied;
+  Index overflows = 0;
+  for (Index step = 0; step < spike_steps; ++step) {
+    const engine::StepResult result = training.step(step);
+    EXPECT_EQ(result.norm_limit.has_value(), applied.size() >= 3) << step;
+    EXPECT_EQ(result.skipped, !std::isfinite(result.grad_norm)) << step;
+    EXPECT_FALSE(result.is_spike()) << step;
+    if (result.skipped) ++overflows;
+    if (!result.skipped) applied.push_back(result.grad_norm);
+  }
+  EXPECT_GT(overflows, 0) << "the case tests no overflow";
+  ASSERT_GT(applied.size(), 3U) << "the case applies too few steps";
+  EXPECT_EQ(training.engine->spike_rule().norms(), std::vector(applied.end() - 3, applied.end()));
 }
 
 struct SpikyRun {
