@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Puts defects into the sources that call CUDA, NCCL, cuBLASLt and cuDNN, one at a time, and shows which tests of tests/doubles fail.
+"""Puts defects into the sources that call CUDA, NCCL and cuBLASLt, one at a time, and shows which tests of tests/doubles fail.
 
   python3 tests/doubles/seeded_defects.py [BUILD] [NUMBER...]
   python3 tests/doubles/seeded_defects.py --check         only whether the sources still have each text once
 
 BUILD is a configured build folder (build/release). The sources are changed where they lie and put back; nothing else may
 build meanwhile. Prints a table, and the defects' numbers in defects.py to stderr; the exit code says whether every defect was
-found (docs/devices.md has the counts). Run by hand after a change to the stand-ins: each defect compiles a source or two and links,
-those of problem.cpp and attention.cpp in kernels/attention a group of sources.
+found (docs/devices.md has the counts). Run by hand after a change to the stand-ins: each defect compiles a source or two and links.
 """
 
 import pathlib

@@ -97,17 +97,6 @@ struct ChosenBackend {
         }()),
         arenas(measured, ledger),
         attention(choose_attention<T>(arenas, problem, kind, 1)) {}
-
-  std::vector<T> out() const {
-    const AttentionShape& s = problem.shape;
-    const Index rows = s.batch * s.sequence;
-    const Guarded<T> qkv(tests::numbers<T>(rows * s.qkv_width(), 1)), result(rows * s.width());
-    const Guarded<float> logs(s.batch * s.heads * s.sequence);
-    const Matrix<const T> in = qkv.matrix(rows, s.qkv_width());
-    attention.backend->forward({}, operands_in(in, s), {}, result.matrix(rows, s.width()),
-                               logs.matrix(s.batch * s.heads, s.sequence));
-    return result.host();
-  }
 };
 
 }  // namespace kzero::kernels

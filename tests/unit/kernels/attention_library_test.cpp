@@ -1,8 +1,10 @@
 // The library for attention of this build, if it has one, at the sizes of published models. All
 // other tests would pass if kzero's kernels computed in its place.
 #include <cstdio>
+#include <string>
 #include <utility>
 
+#include "base/error.hpp"
 #include "unit/kernels/attention_library.hpp"
 
 namespace kzero::kernels {
@@ -29,6 +31,10 @@ AttentionShape grouped_heads(Index head_width) {
 TYPED_TEST(AttentionLibrary, MatchesThePlainLoop) {
   check_attention<Library<Calls::one>, TypeParam>(grouped_heads<TypeParam>(64));
   check_forward<Library<Calls::one>, TypeParam>(grouped_heads<TypeParam>(128));
+}
+
+TYPED_TEST(AttentionLibrary, MatchesThePlainLoopInCallsOfOneSequence) {
+  check_backward<Library<Calls::of_sequences>, TypeParam>(make_shape(2, 256, 2, 64, 2));
 }
 
 TYPED_TEST(AttentionLibrary, MatchesThePlainLoopInCallsOfOneKeyHead) {
@@ -84,6 +90,42 @@ TYPED_TEST(AttentionLibrary, ComputesWhereItIsNamedAndByDefault) {
     EXPECT_EQ(chosen.attention.refusal, "");
     EXPECT_EQ(chosen.attention.backend->name(), library->name());
   }
+  const ChosenBackend<T> chosen(s, AttentionKind::kzero);
+  EXPECT_EQ(chosen.attention.refusal, "");
+  EXPECT_EQ(chosen.attention.backend->name(), own->name());
+}
+
+/// "auto" leaves the problem to kzero's kernels for this reason, and the library's name is an
+/// error.
+template <class T>
+void expect_left_to_own_kernels(const AttentionProblem& problem, const std::string& reason) {
+  memory::Arenas measured;
+  const auto chosen = choose_attention<T>(measured, problem, AttentionKind::automatic, 1);
+  EXPECT_NE(chosen.refusal.find(reason), std::string::npos) << chosen.refusal;
+  memory::Arenas again;
+  try {
+    static_cast<void>(choose_attention<T>(again, problem, attention_backends<T>().front().name, 1));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find(chosen.refusal), std::string::npos) << error.what();
+  }
+}
+
+TYPED_TEST(AttentionLibrary, LeavesToOwnKernelsWhatItCannot) {
+  using T = TypeParam;
+  AttentionProblem documents = problem_of<T>(make_shape(1, 8, 2, 16));
+  AttentionProblem dropout = documents;
+  documents.documents = dropout.dropout = true;
+  expect_left_to_own_kernels<T>(documents, "one document");
+  expect_left_to_own_kernels<T>(dropout, "other dropout masks");
+  const auto expect = [](const AttentionShape& s, const std::string& reason) {
+    expect_left_to_own_kernels<T>(problem_of<T>(s), reason);
+  };
+  expect(make_shape(1, 8, 2, 12), "a multiple of 8, not 12");
+  expect(make_shape(1, 8, 2, 264), "up to 256 wide");
+  expect(make_shape(1, 1, 2, 16), "two tokens");
+  expect(make_shape(1, 4194304, 1, 64), "at 4194304 tokens");
 }
 
 }  // namespace
