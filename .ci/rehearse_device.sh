@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rehearses jobscripts/device/first_hour.sh without a GPU: in a bare Debian 12, as another user, at another path. Its glibc is not newer
+# Rehearses tests/device/first_hour.sh without a GPU: in a bare Debian 12, as another user, at another path. Its glibc is not newer
 # than that of a borrowed machine, so programs that would not start there do not start here.
 #
 #   bash .ci/rehearse_device.sh                     both of the following, with build/cuda
@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 archive=${1:-build/device/rehearsal.tar.xz}
-(($#)) || bash jobscripts/device/bundle.sh --from build/cuda
+(($#)) || bash tests/device/bundle.sh --from build/cuda
 
 # Stand-ins for what the other machine has: libraries of NVIDIA's wheels or of a toolkit, and the driver.
 given=build/device/given
@@ -33,7 +33,7 @@ if [[ $archive != --host ]]; then
   done
 fi
 if [[ $archive == --host ]] || ((!$#)); then
-  bash jobscripts/device/bundle.sh --host build/release
+  bash tests/device/bundle.sh --host build/release
   mv build/device/rehearsal_host.tar.xz "$given/host.tar.xz"
 fi
 KZERO_ROOT_FOLDERS=$(printf '%s\n' "${folders[@]}")
@@ -50,7 +50,7 @@ bash .ci/in_root.sh bookworm bash -euc '
 cd /home/somebody
 umask 077
 export LD_LIBRARY_PATH=$libraries
-time bash /srv/checkout/jobscripts/device/first_hour.sh "\$@"
+time bash /srv/checkout/tests/device/first_hour.sh "\$@"
 end
   if [[ -e /srv/given/bundle.tar.xz ]]; then
     su somebody -c "bash -euo pipefail /srv/hour.sh /srv/given/bundle.tar.xz output"

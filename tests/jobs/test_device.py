@@ -1,4 +1,4 @@
-"""jobscripts/device/first_hour.sh without a device: how test programs are run again, what parts find, what the summary says."""
+"""tests/device/first_hour.sh without a device: how test programs are run again, what parts find, what the summary says."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "jobscripts/device"))
+sys.path.insert(0, str(ROOT / "tests/device"))
 import correctness  # noqa: E402
 import counters  # noqa: E402
 import features  # noqa: E402
@@ -134,7 +134,7 @@ class Hour(BundleTest):
             (tools / name).chmod(0o755)
         self.output = self.folder / "output"
         done = subprocess.run(
-            ["bash", ROOT / "jobscripts/device/first_hour.sh", archive, self.output, *parts],
+            ["bash", ROOT / "tests/device/first_hour.sh", archive, self.output, *parts],
             env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "TMPDIR": str(self.folder)} | variables,
             capture_output=True,
             text=True,
@@ -267,7 +267,7 @@ class Findings(BundleTest):
         self.assertEqual(self.part(correctness.losses), {"losses": ("not run", "the bundle has no references")})
 
     def test_a_host_computes_the_references_in_a_folder_named_from_here(self):
-        command = [sys.executable, "-B", ROOT / "jobscripts/device/references.py", "bundle/bin/kzero", "bundle/references.json"]
+        command = [sys.executable, "-B", ROOT / "tests/device/references.py", "bundle/bin/kzero", "bundle/references.json"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({state for state, _ in self.part(correctness.losses).values()}, {"passed"})

@@ -1,4 +1,4 @@
-"""jobscripts/device/bundle.sh: what is packed, and that the decks of first_hour.sh's runs are valid."""
+"""tests/device/bundle.sh: what is packed, and that the decks of first_hour.sh's runs are valid."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "jobscripts/device"))
+sys.path.insert(0, str(ROOT / "tests/device"))
 import correctness  # noqa: E402
 import features  # noqa: E402
 import launches  # noqa: E402
@@ -126,7 +126,7 @@ class References(unittest.TestCase):
     """The results of a host that are in the repository."""
 
     def test_they_are_of_the_text_that_is_packed_and_of_all_runs(self):
-        found = json.loads((ROOT / "jobscripts/device/references.json").read_text())
+        found = json.loads((ROOT / "tests/device/references.json").read_text())
         self.assertEqual(found["text_sha256"], hashlib.sha256(training.fixed_text()).hexdigest())
         self.assertEqual({len(run["loss"]) for run in found["runs"].values()}, {training.STEPS})
         self.assertEqual(list(found["features"]), [name for name, _ in features.CASES])

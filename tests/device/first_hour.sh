@@ -2,7 +2,7 @@
 # Finds out what kzero does on a device that nobody has run it on: unpacks a bundle of bundle.sh and runs tests, comparisons and
 # measurements, the most informative first. Run it from a checkout of the bundle's commit, whose tests/data the test programs read.
 #
-#   bash jobscripts/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [--rehearse] [PART...]
+#   bash tests/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [--rehearse] [PART...]
 #
 # PART       packaging units offload features losses attention bits nccl speed sanitizer counters ranks pytorch; default: all, in stages
 #            whose parts run side by side unless they measure time. Named parts run one after the other, in the order of their names
@@ -18,7 +18,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 if (($# < 2)); then
-  echo "usage: bash jobscripts/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [--rehearse] [PART...]" >&2
+  echo "usage: bash tests/device/first_hour.sh BUNDLE OUTPUT [--seconds N] [--rehearse] [PART...]" >&2
   exit 2
 fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/kzero_first_hour.XXXXXX")

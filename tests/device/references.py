@@ -4,7 +4,7 @@ small models with the features of features.py.
 
     python3 references.py KZERO FILE [--rehearse]
 
-KZERO: a program of a host build. FILE: gets the results as JSON. jobscripts/device/references.json has those of the fixed text. Run
+KZERO: a program of a host build. FILE: gets the results as JSON. tests/device/references.json has those of the fixed text. Run
 this again, and commit the file, after a change of the decks, the text or the arithmetic. --rehearse: with the small models of a
 rehearsal, in seconds instead of minutes.
 """

@@ -3,11 +3,11 @@
 # programs for any x86-64 processor, the libraries that a bare machine lacks, decks, a text, and results of a host to compare with
 # (references.json). Needs no GPU. Installs what is missing here, as cmake/debian.sh does.
 #
-#   bash jobscripts/device/bundle.sh                builds and writes build/device/kzero_device.tar.xz
-#   bash jobscripts/device/bundle.sh --small        the same with four of the ten test programs
-#   bash jobscripts/device/bundle.sh --from BUILD   packs what a build for CUDA has, quickly, into build/device/rehearsal.tar.xz: to
+#   bash tests/device/bundle.sh                builds and writes build/device/kzero_device.tar.xz
+#   bash tests/device/bundle.sh --small        the same with four of the ten test programs
+#   bash tests/device/bundle.sh --from BUILD   packs what a build for CUDA has, quickly, into build/device/rehearsal.tar.xz: to
 #                                                   rehearse the start of first_hour.sh on a machine without a GPU
-#   bash jobscripts/device/bundle.sh --host BUILD   packs a host's build into build/device/rehearsal_host.tar.xz: to rehearse all of
+#   bash tests/device/bundle.sh --host BUILD   packs a host's build into build/device/rehearsal_host.tar.xz: to rehearse all of
 #                                                   first_hour.sh --rehearse
 #
 # An archive of more than 35 MiB is refused. Test programs are left out before that, the last of the list first. Programs that need a
@@ -27,7 +27,7 @@ case ${1:-}:$# in
   --host:2) build=$2 archive=$folder/rehearsal_host.tar.xz programs=(kzero test_runtime test_comm test_zero) ;;
   --small:1) programs=("${programs[@]:0:6}") fast=() ;;
   :0) fast=() ;;
-  *) echo "usage: bash jobscripts/device/bundle.sh [--small | --from BUILD | --host BUILD]" >&2; exit 2 ;;
+  *) echo "usage: bash tests/device/bundle.sh [--small | --from BUILD | --host BUILD]" >&2; exit 2 ;;
 esac
 
 if ((!${#fast[@]})); then
@@ -41,11 +41,11 @@ stage=$folder/stage
 rm -rf "$stage"
 mkdir -p "$stage/decks"
 cp -r input/*.toml input/llama input/gpu "$stage/decks/"
-python3 -B jobscripts/device/training.py "$stage/text"
+python3 -B tests/device/training.py "$stage/text"
 if [[ ${1:-} == --host ]]; then
-  python3 -B jobscripts/device/references.py "$build/kzero" "$stage/references.json" --rehearse
+  python3 -B tests/device/references.py "$build/kzero" "$stage/references.json" --rehearse
 else
-  cp jobscripts/device/references.json "$stage/"
+  cp tests/device/references.json "$stage/"
 fi
 echo "commit $(git rev-parse --short=12 HEAD)$(git diff --quiet HEAD || echo '+changes'), built in $(basename "$build") on $(date -u +%F)" >"$stage/bundle.txt"
-python3 -B jobscripts/device/pack.py "${fast[@]}" "$build" "$stage" "$archive" "${programs[@]}" "${launcher[@]}"
+python3 -B tests/device/pack.py "${fast[@]}" "$build" "$stage" "$archive" "${programs[@]}" "${launcher[@]}"
