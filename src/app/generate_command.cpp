@@ -11,7 +11,7 @@
 #include "base/printable.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
-#include "infer/load_decoding.hpp"
+#include "infer/load_decoder.hpp"
 #include "infer/prompts.hpp"
 #include "runtime/launch.hpp"
 
@@ -176,7 +176,7 @@ void generate_on(const GenerateArguments& a, PromptInput& input, const runtime::
   const GenerateJob job(a, input, world, source, machinery.grid.data());
   const model::DecoderShape shape{job.sequences(machinery.grid.data().size()), job.positions,
                                   std::min(prompt_rows, job.positions)};
-  const auto model = infer::load_decoding(source, shape, machinery, session.node_size());
+  const auto model = infer::load_decoder(source, shape, machinery, session.node_size());
   note(world,
        fmt::format("{} in {}, {}", printable(source.path), name_of(source.config.train.precision),
                    engine::memory_text(machinery.ledger.peaks())));

@@ -5,15 +5,13 @@
 
 #include <algorithm>
 
+#include "deck/linear_layers.hpp"
 #include "deck/schema.hpp"
 
 namespace kzero::deck {
 
 namespace {
 
-constexpr std::string_view of_gpt2[] = {"c_attn", "c_proj", "c_fc"};
-constexpr std::string_view of_llama[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
-                                         "gate_proj", "up_proj", "down_proj"};
 constexpr std::string_view all_linear = "all-linear";
 
 /// Keys that have no effect without adapters.
@@ -31,11 +29,20 @@ std::vector<Violation> without_rank(const Config& config) {
   return violations;
 }
 
+/// The names that targets may have, in the family's order. Layers of one name are one target.
+std::vector<std::string_view> target_names(ModelFamily family) {
+  std::vector<std::string_view> names;
+  for (const LinearLayer& layer : linear_layers(family)) {
+    if (std::ranges::find(names, layer.name()) == names.end()) names.push_back(layer.name());
+  }
+  return names;
+}
+
 /// Returns the layers that the targets mean, in the family's order. Unknown targets mean none.
 std::vector<std::string> meant_by(const std::vector<std::string>& targets, ModelFamily family) {
   const bool all = std::ranges::find(targets, all_linear) != targets.end();
   std::vector<std::string> meant;
-  for (const std::string_view layer : linear_layers(family)) {
+  for (const std::string_view layer : target_names(family)) {
     if (all || std::ranges::find(targets, layer) != targets.end()) meant.emplace_back(layer);
   }
   return meant;
@@ -43,17 +50,12 @@ std::vector<std::string> meant_by(const std::vector<std::string>& targets, Model
 
 }  // namespace
 
-std::span<const std::string_view> linear_layers(ModelFamily family) {
-  if (family == ModelFamily::gpt2) return of_gpt2;
-  return of_llama;
-}
-
 std::vector<Violation> apply_lora_rules(Config& config, Purpose purpose) {
   Lora& lora = config.lora;
   if (!trains_adapters(lora)) return without_rank(config);
   std::vector<Violation> violations;
   const ModelFamily family = config.model.family;
-  const auto layers = linear_layers(family);
+  const std::vector<std::string_view> layers = target_names(family);
   const std::string known = fmt::format("model.family = \"{}\" has {}, or \"{}\" for all of them",
                                         name_of(family), fmt::join(layers, ", "), all_linear);
   if (lora.targets.empty())

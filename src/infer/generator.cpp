@@ -33,7 +33,7 @@ struct Active {
 
 class Generation {
  public:
-  Generation(Decoding& model, const grid::Group& ranks, std::span<const Prompt> prompts,
+  Generation(model::Decoder& model, const grid::Group& ranks, std::span<const Prompt> prompts,
              const GeneratorOptions& options, const GeneratorEvents& events)
       : model_(model),
         ranks_(ranks),
@@ -61,7 +61,7 @@ class Generation {
   bool has_ended(const Active& a, Token last) const;
   void end(Active& a);
 
-  Decoding& model_;
+  model::Decoder& model_;
   const grid::Group& ranks_;
   std::span<const Prompt> prompts_;
   const GeneratorOptions& options_;
@@ -177,8 +177,9 @@ void Generation::end(Active& a) {
 
 }  // namespace
 
-GeneratorRates generate(Decoding& model, const grid::Group& ranks, std::span<const Prompt> prompts,
-                        const GeneratorOptions& options, const GeneratorEvents& events) {
+GeneratorRates generate(model::Decoder& model, const grid::Group& ranks,
+                        std::span<const Prompt> prompts, const GeneratorOptions& options,
+                        const GeneratorEvents& events) {
   return Generation(model, ranks, prompts, options, events).run();
 }
 

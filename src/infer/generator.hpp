@@ -7,8 +7,8 @@
 #include <string>
 
 #include "grid/group.hpp"
-#include "infer/decoding.hpp"
 #include "infer/sampler.hpp"
+#include "model/decoder.hpp"
 
 namespace kzero::infer {
 
@@ -63,7 +63,8 @@ struct GeneratorRates {
 /// Generates until each prompt has max_tokens more tokens or the model's sequence is full (reason
 /// "length"), or until a stop text or end token. Rank 0 of `ranks` chooses the tokens; events come
 /// in the same order on all ranks. Collective over `ranks`, which must be the tensor group.
-GeneratorRates generate(Decoding& model, const grid::Group& ranks, std::span<const Prompt> prompts,
-                        const GeneratorOptions& options, const GeneratorEvents& events);
+GeneratorRates generate(model::Decoder& model, const grid::Group& ranks,
+                        std::span<const Prompt> prompts, const GeneratorOptions& options,
+                        const GeneratorEvents& events);
 
 }  // namespace kzero::infer

@@ -1,109 +1,73 @@
-// One transformer block with a norm before each half: x + attention(norm_1(x)), then +
-// feed-forward(norm_2(.)). GPT-2 uses LayerNorm, GELU and biases. The Llama family uses RMSNorm,
-// rotary positions, SwiGLU and shared KV heads. The block knows nothing of ZeRO stages or memory
-// ownership. The tensor group splits heads and feed-forward columns (Megatron-LM, arXiv 1909.08053,
-// section 3). Each half ends with one all-reduce, forward and backward.
+// One transformer block: a list of halves, each of which adds to the residual stream. The block
+// knows nothing of ZeRO stages or memory ownership.
 #pragma once
 
-#include <iterator>
+#include <memory>
+#include <vector>
 
-#include "deck/config.hpp"
-#include "model/block_parameters.hpp"
-#include "model/dropout.hpp"
+#include "model/half.hpp"
 
 namespace kzero::model {
 
-/// The results of GEMMs and of attention up to the block's middle. This tensor rank has H heads, d
-/// columns of q, e columns each of k and v, f feed-forward columns (2 f with SwiGLU) and n local
-/// rows of the residual stream. Rotary positions rotate qkv in place, except after q and k norms,
-/// whose backward needs their input. With s sequence ranks, attention's operands and result of this
-/// rank's heads are kept instead of qkv, which is kept for the backward of q and k norms only.
+/// A block's activations need only be the input x [n,D] of its first half and what its halves keep.
 template <class T>
-struct SavedActivations {
-  Matrix<T> qkv, attention, middle;      // [N,d+2e] [N,d] [n,D]
-  Matrix<T> heads_qkv, heads_attention;  // [B*T,(d+2e)/s] [B*T,d/s], or empty
-  Matrix<float> log_sum;                 // [B*H/s,T]
-
-  SavedActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
-};
-
-/// The result of the feed-forward part's first GEMM, of M rows: all, or those of one tile.
-template <class T>
-struct HiddenActivations {
-  Matrix<T> hidden;  // [M,f or 2f]
-
-  HiddenActivations(memory::Arenas& arenas, const TransformerShape& shape, Index rows);
-};
-
-/// The activations that elementwise and row kernels recompute from a block's input and GEMM
-/// results.
-template <class T>
-struct RecomputableActivations {
-  Matrix<T> norm1, norm2, activated;  // [n,D] [n or M,D] [M,f]
-  Matrix<T> rotated;  // [N,d+e]: q and k after their norms, unless they are in heads_qkv
-  NormStatistics statistics1, statistics2;
-
-  /// `tile_rows` are the rows of hidden activations if they are those of one tile, otherwise 0.
-  RecomputableActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch,
-                          Index tile_rows);
-};
-
-/// The activations that forward saves for backward, except the block's input. Recomputed blocks
-/// share this memory. The total is 15 N D elements on a single rank with GPT-2's F = 4 D.
-template <class T>
-struct BlockActivations : SavedActivations<T>, HiddenActivations<T>, RecomputableActivations<T> {
-  bool has_one_tile = false;  // norm2, hidden and activated are those of one tile
-};
-
-/// The micro-batch of a block, in addition to its input.
-struct BlockBatch {
-  kernels::Documents documents{};
-  BlockDropout dropout{};
-};
-
-/// The activations of a chunk, or of a tile of a chunk, except those of heads.
-template <class T>
-BlockActivations<T> activations_of(const BlockActivations<T>& all, const PartRows& rows);
-
-/// The gradients of a block's parameters. Each chunk has its own.
-template <class T>
-class BlockGradients {
+class Block {
  public:
-  /// `units` has the units of one chunk after those of another. The gradients are in unit `unit`.
-  BlockGradients(const TransformerShape& shape, Units<T> units, Index unit)
-      : shape_(shape), units_(units), unit_(unit) {}
+  /// Declares block i of a model. The shape must outlive it.
+  Block(const TransformerShape& shape, const deck::Model& model, Index i, Index tile_rows = 0);
 
-  BlockParams<T> of(Index chunk) const {
-    T* const first =
-        units_[chunk * (std::ssize(units_) / shape_.sequence_rank.own_chunks()) + unit_];
-    return shape_.is_frozen() ? BlockParams<T>(first) : BlockParams<T>(shape_, first);
-  }
+  /// The units of its own parameters and of its adapters.
+  const param::UnitSpec& own() const { return own_; }
+  const param::UnitSpec& adapters() const { return adapters_; }
+  const std::vector<std::unique_ptr<Half<T>>>& halves() const { return halves_; }
+
+  ScratchNeeds scratch(const BatchShape& batch) const;
+  /// Allocates the activations.
+  void keep(Activations& memory, const BatchShape& batch, deck::RecomputeMode mode);
+
+  /// Computes out [n,D] from x [n,D]. out may be x's memory. Collective over the tensor group and
+  /// the sequence group, as the other passes are.
+  void forward(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> out);
+
+  /// Computes the activations again that the block does not keep. The results are bitwise equal to
+  /// forward's.
+  void recompute(const BlockPass<T>& pass, Matrix<const T> x);
+
+  /// Runs backward. dx holds the gradient of the block's output on entry, and that of its input on
+  /// return. Parameter gradients are overwritten or added to, as `accumulate` selects. Without
+  /// `needs_input`, for a block before which nothing trains, backward ends at its first parameters
+  /// that train, and dx has no meaning on return.
+  void backward(const BlockPass<T>& pass, Matrix<const T> x,
+                std::span<const BlockUnits<T>> gradients, tensor::Accumulate accumulate,
+                Matrix<T> dx, bool needs_input = true);
+
+  /// Allocates what generation needs, and runs rows through the block: see Half.
+  void cache(memory::Arenas& arenas, Activations& shared, const kernels::CacheShape& shape,
+             Index rows);
+  void clear_cache(const Execution& exec);
+  /// Runs rows x [R,D] through the block. x refers to the result on return, and `other` to scratch
+  /// memory; the two may have changed places.
+  void step(const CachedRows<T>& rows, const T* unit, Matrix<T>& x, Matrix<T>& other);
+
+  /// Sums over the halves.
+  Work forward_work(const PassShape& pass) const;
+  Work recompute_work(const PassShape& pass, deck::RecomputeMode mode) const;
+  Work backward_work(const PassShape& pass, bool needs_input) const;
+  double recomputed_in_backward(deck::RecomputeMode mode) const;
 
  private:
+  /// The input of half i.
+  Matrix<const T> input(std::size_t i, Matrix<const T> x) const {
+    return i == 0 ? x : between_[i - 1];
+  }
+  /// Whether anything before half i trains: in the block, or as `before_block` says.
+  bool trains_before(std::size_t i, bool before_block) const;
+  bool norms_sum_biases(const BlockDropout& dropout) const;
+
   const TransformerShape& shape_;
-  Units<T> units_;
-  Index unit_;
+  std::vector<std::unique_ptr<Half<T>>> halves_;
+  param::UnitSpec own_, adapters_;
+  std::vector<Matrix<T>> between_;  // [n,D]: the results of all halves but the last
 };
-
-/// Computes out [n,D] from x [n,D] and fills `saved`. out may be x's memory.
-template <class T>
-void block_forward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
-                   Matrix<const T> x, const BlockActivations<T>& saved, Matrix<T> out);
-
-/// Recomputes the activations of `saved` that `mode` does not keep, with forward's masks. The
-/// results are bitwise equal to forward's.
-template <class T>
-void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
-                     const BlockBatch& batch, Matrix<const T> x, const BlockActivations<T>& saved);
-
-/// Runs backward. dx holds the gradient of the block's output on entry, and that of its input on
-/// return. Parameter gradients are overwritten or added to, as `accumulate` selects. With dropout,
-/// saved.norm2 has no meaning afterwards. Without `needs_input`, for a frozen block below which
-/// nothing trains, backward ends at its first adapter and dx has no meaning on return.
-template <class T>
-void block_backward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
-                    Matrix<const T> x, const BlockActivations<T>& saved,
-                    tensor::Accumulate accumulate, const BlockGradients<T>& gradients, Matrix<T> dx,
-                    bool needs_input = true);
 
 }  // namespace kzero::model

@@ -8,54 +8,32 @@
 
 namespace kzero::model {
 
+void ScratchNeeds::include(const ScratchNeeds& other) {
+  for (Index ScratchNeeds::*need : {&ScratchNeeds::wide, &ScratchNeeds::sum_columns,
+                                    &ScratchNeeds::partial_gradient, &ScratchNeeds::tile_sums})
+    this->*need = std::max(this->*need, other.*need);
+  for (const kernels::AttentionProblem& problem : other.attention) {
+    if (std::ranges::find(attention, problem) == attention.end()) attention.push_back(problem);
+  }
+}
+
 namespace {
 
-/// The columns of the widest gradient that is a sum over rows: a norm, which is not split, or
-/// biases.
-Index summed_columns(const TransformerShape& s) {
-  Index most = std::max(s.norm_elements(), s.longest_bias());
-  if (s.sums_stream_biases()) most = std::max(most, kernels::layernorm_sums(s.hidden, true));
-  if (s.qk_norm) most = std::max(most, 2 * s.head_dim);
-  return most;
-}
-
-/// The same of adapters: A of column-parallel layers, B of row-parallel ones and of copied heads.
-Index adapter_gradients(const TransformerShape& s) {
-  Index most = 0;
-  for (const AdapterShape& a : s.adapters.layers) {
-    if (a.is_row_parallel() || a.copies > 1) most = std::max(most, s.adapters.rank * a.out);
-    if (!a.is_row_parallel()) most = std::max(most, s.adapters.rank * a.in);
-  }
-  return most;
-}
-
-/// The elements of Context::tile_sums.
-Index tile_sum_elements(const TransformerShape& s, Dtype type) {
-  const bool trains_here = s.adapters.has(Site::up) || s.adapters.has(Site::down);
-  if (s.is_frozen()) return trains_here ? s.adapters.elements() : 0;
-  if (type == Dtype::fp32) return 0;
-  const Index up = s.hidden * s.hidden_columns(), down = s.own.feed_forward * s.hidden;
-  return up + down + (s.biases ? s.hidden_columns() : 0);
-}
-
-/// The largest number of elements of gradients that a tensor group sums in one call.
-Index partial_gradients(const TransformerShape& s) {
-  if (s.tensor.size == 1) return 0;
-  if (s.is_frozen()) return adapter_gradients(s);
-  Index most = s.sequence_parallel ? s.norm_elements() : 0;
-  if (s.qk_norm) most = std::max(most, 2 * s.head_dim);
-  if (s.own.kv_copies > 1) most = std::max(most, s.qkv_elements());
-  return most;
+/// The needs of the embedding and the head.
+ScratchNeeds needs_of_ends(const TransformerShape& s) {
+  const bool sums_norms = s.tensor.size > 1 && s.sequence_parallel && !s.is_frozen();
+  return {.sum_columns = s.norm_elements(), .partial_gradient = sums_norms ? s.norm_elements() : 0};
 }
 
 }  // namespace
 
 template <class T>
-Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::Model& model,
-                    const BatchShape& b, const TensorLink& link, const deck::Lora& lora,
+Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
+                    const TransformerShape& of_model, const deck::Model& model, const BatchShape& b,
+                    const ScratchNeeds& of_blocks, const TensorLink& link,
                     const SequenceLink& sequence)
     : gemm(products),
-      shape(model, link.rank, lora, sequence.rank),
+      shape(of_model),
       batch(b.batch),
       first_row(sequence.rank.rank * shape.own_sequence()),
       rows(b.batch * shape.own_sequence()),
@@ -66,17 +44,17 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const auto take = [&]<class U>(U, Index count) {
     return arenas.take<U>(memory::Category::workspace, count);
   };
+  ScratchNeeds needs = needs_of_ends(s);
+  needs.include(of_blocks);
   const Index chunk_rows = b.batch * s.chunk_rows();
-  const bool in_tiles = has_tiles(b, s);
   chunk = logits_chunk(chunk_rows, s, dtype_of<T>);
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
-    const Index widest = (in_tiles ? b.tile_rows : chunk_rows) * s.hidden_columns();
-    qkv_or_ffn_grad = take(T{}, std::max(rows * s.exchanged_width(), widest));
-    const Index sums = in_tiles && has_backward ? tile_sum_elements(s, dtype_of<T>) : 0;
-    if (sums > 0) tile_sums = take(float{}, sums);
-    attention =
-        kernels::choose_attention<T>(arenas, attention_problem(model, b), b.attention, b.threads);
+    wide = take(T{}, needs.wide);
+    if (has_backward && needs.tile_sums > 0) tile_sums = take(float{}, needs.tile_sums);
+    for (const kernels::AttentionProblem& problem : needs.attention)
+      attention_.emplace_back(
+          problem, kernels::choose_attention<T>(arenas, problem, b.attention, b.threads));
   };
   const auto take_of_head = [&] {
     const Index logit_elements = chunk.rows * chunk.stride;
@@ -101,10 +79,9 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
     adapter_hidden = Matrix<T>(take(T{}, rows * rank), rows, rank);
     if (has_backward) adapter_grad = Matrix<T>(take(T{}, rows * rank), rows, rank);
   }
-  if (const Index most = partial_gradients(s); has_backward && most > 0)
+  if (const Index most = needs.partial_gradient; has_backward && most > 0)
     partial_gradient = Vector<T>(take(T{}, most), most);
-  const Index sums = summed_columns(s);
-  if (has_backward)
+  if (const Index sums = needs.sum_columns; has_backward)
     partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
   losses = Vector<float>(take(float{}, rows), rows);
   if (s.positions == PositionKind::rotary)
@@ -117,7 +94,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   gemm->use_workspace(products_scratch, products_bytes);
   if (s.positions == PositionKind::rotary) fill_rotary(model);
   if (s.sequence_rank.own_chunks() > 1) divide_into_chunks();
-  if (!in_tiles) return;
+  if (!has_tiles(b, s)) return;
   if (chunks.empty()) divide_into_tiles(b.tile_rows);
   for (Context& part : chunks) part.divide_into_tiles(b.tile_rows);
 }
@@ -162,20 +139,10 @@ void Context<T>::divide_into_tiles(Index tile_rows) {
 }
 
 template <class T>
-kernels::AttentionProblem Context<T>::attention_problem(const deck::Model& model,
-                                                        const BatchShape& b) const {
-  // Sequence ranks exchange q, k and v together.
-  const Index width = shape.exchanged_width() / shape.sequence_rank.size;
-  const bool is_apart = shape.qk_norm && !shape.shares_sequences();
-  const Index qk_width = is_apart ? shape.own.width + shape.own.kv_width : width;
-  return {.shape = attention_shape(),
-          .type = dtype_of<T>,
-          .q_stride = qk_width,
-          .k_stride = qk_width,
-          .v_stride = width,
-          .has_backward = b.passes == Passes::all,
-          .documents = b.documents,
-          .dropout = b.passes == Passes::all && model.attention_dropout > 0};
+const kernels::ChosenAttention<T>& Context<T>::attention_for(
+    const kernels::AttentionProblem& problem) const {
+  return std::ranges::find(attention_, problem, [](const auto& chosen) { return chosen.first; })
+      ->second;
 }
 
 template <class T>

@@ -4,16 +4,29 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention/attention.hpp"
 #include "kernels/row_sums.hpp"
 #include "model/logits_chunk.hpp"
 #include "model/sequence_group.hpp"
+#include "model/shape.hpp"
 #include "model/tensor_group.hpp"
-#include "model/transformer_shape.hpp"
 
 namespace kzero::model {
+
+/// The scratch memory that the units of a model need, in elements. Units run one after another, so
+/// that the largest need counts.
+struct ScratchNeeds {
+  Index wide = 0;              // of Context::wide
+  Index sum_columns = 0;       // the columns of the widest gradient that is a sum over rows
+  Index partial_gradient = 0;  // of the largest gradient that a tensor group sums in one call
+  Index tile_sums = 0;         // of Context::tile_sums
+  std::vector<kernels::AttentionProblem> attention{};  // the different ones
+
+  void include(const ScratchNeeds& other);
+};
 
 template <class T>
 struct Context {
@@ -28,9 +41,7 @@ struct Context {
   SequenceGroup<T> sequence_group;
 
   // Scratch memory. The blocks' scratch and the head's scratch share memory. Blocks only:
-  // [N, 3D] or [rows of a tile or chunk, F] of this rank: qkv_width(), hidden_columns()
-  T* qkv_or_ffn_grad = nullptr;
-  kernels::ChosenAttention<T> attention;
+  T* wide = nullptr;  // gradients wider than D: of q, k and v, or within the feed-forward part
   // Head only:
   LogitsChunk chunk;        // rows of logits in memory at a time, their stride and columns
   float* logits = nullptr;  // [chunk, V], V of this rank
@@ -48,20 +59,20 @@ struct Context {
   Matrix<float> rotary;                    // [T, head width]: rotary_table, if positions are rotary
   Vector<float> losses;                    // [N]
 
-  // fp32 sums of the feed-forward layers' gradients over tiles, which are rounded once per chunk:
-  // of the up and down projections' weights and of the first one's bias, in 16-bit runs, or of a
-  // unit of adapters. Otherwise null.
+  // fp32 sums of the feed-forward half's gradients over tiles, which are rounded once per chunk: in
+  // 16-bit runs, or of a unit of adapters. Otherwise null.
   float* tile_sums = nullptr;
 
   /// The same for each chunk, with its rows, and for each tile of a chunk. Empty if there is only
   /// one.
   std::vector<Context> chunks, tiles;
 
-  /// Allocates the scratch memory, including the GEMM back end's, from the workspace category.
-  /// Accepts measuring arenas without a GEMM library.
-  Context(memory::Arenas& arenas, tensor::Gemm* gemm, const deck::Model& model,
-          const BatchShape& batch, const TensorLink& link = {}, const deck::Lora& lora = {},
-          const SequenceLink& sequence = {});
+  /// Allocates the scratch memory that the shape's embedding and head need and `needs` of its
+  /// blocks, including the GEMM back end's, from the workspace category. Accepts measuring arenas
+  /// without a GEMM library.
+  Context(memory::Arenas& arenas, tensor::Gemm* gemm, const TransformerShape& shape,
+          const deck::Model& model, const BatchShape& batch, const ScratchNeeds& needs,
+          const TensorLink& link = {}, const SequenceLink& sequence = {});
 
   bool is_split() const { return group.size() > 1; }
   bool splits_stream() const { return is_split() && shape.sequence_parallel; }
@@ -74,14 +85,13 @@ struct Context {
     return {first_row + first_stream_row(), shape.sequence};
   }
 
-  /// The heads for which this rank computes attention.
-  kernels::AttentionShape attention_shape() const {
-    const Index ranks = shape.sequence_rank.size;
-    return {batch, shape.sequence, shape.own.heads / ranks, shape.attention_kv_heads(),
-            shape.head_dim};
-  }
-  Matrix<T> qkv_or_ffn_grad_view(Index columns) const { return {qkv_or_ffn_grad, rows, columns}; }
-  Matrix<T> qkv_grad() const { return qkv_or_ffn_grad_view(shape.own.qkv_width()); }
+  /// The back end that was chosen for one of the needed problems.
+  const kernels::ChosenAttention<T>& attention_for(const kernels::AttentionProblem& problem) const;
+  /// The back end of the first attention half, which names the model's arithmetic.
+  const kernels::ChosenAttention<T>& attention() const { return attention_.front().second; }
+
+  /// The first rows of `wide` as a matrix of this many columns.
+  Matrix<T> wide_view(Index columns) const { return {wide, rows, columns}; }
 
   /// Returns all N rows of a matrix of the residual stream: the matrix itself, or its all-gather
   /// over the tensor group. Valid until the next call.
@@ -103,11 +113,9 @@ struct Context {
  private:
   void divide_into_chunks();
   void divide_into_tiles(Index tile_rows);
-  /// The problem for which attention is planned, with the strides of operands() in
-  /// block_attention.cpp.
-  kernels::AttentionProblem attention_problem(const deck::Model& model,
-                                              const BatchShape& batch) const;
   void fill_rotary(const deck::Model& model);
+
+  std::vector<std::pair<kernels::AttentionProblem, kernels::ChosenAttention<T>>> attention_;
 };
 
 /// Returns whether the rows of a chunk are several tiles.

@@ -1,36 +1,72 @@
-// The feed-forward half of a block: out = middle + down(activation(up(norm2(middle)))). It runs
-// tile after tile of a chunk's rows. Weight gradients add up in fp32 over tiles.
+// The feed-forward half of a block: x + down(activation(up(norm(x)))). It runs tile after tile of a
+// chunk's rows. Weight gradients add up in fp32 over tiles. The tensor group splits the columns of
+// the activation.
 #pragma once
 
-#include "model/block.hpp"
+#include "model/half.hpp"
 
 namespace kzero::model {
 
-/// Computes y = addend + x W + b, the end of each half of a block, with dropout of x W + b.
+/// f are this tensor rank's columns of the activation, and n its rows of the residual stream. Up to
+/// M rows are in memory: all, or those of one tile.
 template <class T>
-void add_half(const Context<T>& c, Site site, const BlockParams<const T>& p, Matrix<const T> x,
-              const kernels::Dropout& dropout, Matrix<const T> addend, Matrix<T> y);
+class FeedForward : public Half<T> {
+ public:
+  FeedForward(Declaration& block, const deck::Model& model, Index tile_rows);
 
-/// Computes `out` [n,D] of a chunk from saved.middle, and the activations before the last GEMM.
-template <class T>
-void feed_forward(const Context<T>& c, const BlockParams<const T>& p, const BlockBatch& batch,
-                  const BlockActivations<T>& saved, Matrix<T> out);
+  Kept kept(deck::RecomputeMode mode) const override;
+  ScratchNeeds scratch(const BatchShape& batch) const override;
+  void keep(Activations& memory, const BatchShape& batch, Kept kept) override;
 
-/// Computes saved.activated from saved.hidden.
-template <class T>
-void activate(const Context<T>& c, const BlockActivations<T>& saved);
+  void forward(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) override;
+  void recompute(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) override;
+  bool backward(const BlockPass<T>& pass, Matrix<const T> x,
+                const HalfGradients<T>& gradients) override;
+  Matrix<T> free_after_backward() const override { return normal_; }
 
-/// Computes the activations before the last GEMM from saved.middle. They must be of all tiles.
-template <class T>
-void fill_feed_forward(const Context<T>& c, const BlockParams<const T>& p,
-                       const BlockActivations<T>& saved);
+  void cache(memory::Arenas& arenas, Activations& shared, const kernels::CacheShape& shape,
+             Index rows) override;
+  void step(const CachedRows<T>& rows, const T* unit, Matrix<const T> x, Matrix<T> y) override;
 
-/// Runs backward from the gradient of the half's sum, `dout` [N,D], to c.hidden_grad, this rank's
-/// part of the gradient of norm2's output. If activations of one tile are kept, computes them
-/// again. Returns false if backward ends on the way, because nothing below trains.
-template <class T>
-bool feed_forward_backward(const Context<T>& c, const BlockParams<const T>& p,
-                           const BlockActivations<T>& saved, tensor::Accumulate accumulate,
-                           const BlockParams<T>& gradients, Matrix<const T> dout, bool needs_input);
+  const Linear<T>& output() const override { return down_; }
+  bool trains() const override { return up_.trains() || down_.trains(); }
+  Work forward_work(const PassShape& pass) const override;
+  Work recompute_work(const PassShape& pass, Kept kept, bool is_last) const override;
+  Work backward_work(const PassShape& pass, bool needs_input) const override;
+  double recomputed_in_backward(Kept kept) const override;
+
+ private:
+  /// The rows of a tile in the half's input and in the activations in memory.
+  struct Tile {
+    Matrix<const T> x;
+    Matrix<T> normal, hidden, activated;
+    NormStatistics statistics;
+  };
+  Tile tile_of(Matrix<const T> x, const PartRows& chunk, const PartRows& tile) const;
+
+  void activate(const Execution& exec, const Matrix<T>& hidden, const Matrix<T>& activated) const;
+  void fill_tile(const Context<T>& c, const BlockUnits<const T>& p, const Tile& tile) const;
+  LayerGradients<T> of_tile(const Context<T>& chunk, const LayerGradients<T>& g,
+                            Index number) const;
+  void hidden_backward(const Context<T>& c, const BlockPass<T>& pass, const Tile& tile,
+                       Matrix<const T> dout, const LayerGradients<T>& g, Matrix<T> dhidden) const;
+  void tile_backward(const Context<T>& c, const BlockPass<T>& pass, const Tile& tile,
+                     Matrix<const T> dout, const LayerGradients<T>& g, bool needs_input) const;
+  void store_sums(const Context<T>& c, const LayerGradients<T>& g) const;
+
+  const TransformerShape& shape_;
+  bool drops_;
+  Index tile_rows_;  // train.tile_rows
+  Norm<T> norm_;
+  Linear<T> up_, down_;
+  Index adapter_elements_;  // of the block up to this half
+
+  // Activations.
+  Matrix<T> normal_;              // [n or M,D]
+  NormStatistics statistics_;     // [n]
+  Matrix<T> hidden_, activated_;  // [M,f or 2f] [M,f]
+  Kept kept_ = Kept::all;
+  bool has_one_tile_ = false;  // the activations in memory are those of one tile
+};
 
 }  // namespace kzero::model

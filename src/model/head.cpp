@@ -123,11 +123,35 @@ StridedMatrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>
 template <class T>
 Matrix<const T> normalise(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                           const HeadSaved<T>& saved) {
-  norm_forward<T>(c, p.norm, x, saved.normal, saved.statistics);
+  norm_forward<T>(*c.exec, c.shape, p.norm, x, saved.normal, saved.statistics);
   return c.all_rows(saved.normal);
 }
 
 }  // namespace
+
+Head::Head(Declaration& d) : shape_(&d.shape) {
+  declare_norm(d, d.family.names.final_norm);
+  if (!d.shape.tied_embeddings)
+    output_ = d.own.add(
+        split_by_rows(std::string(d.family.names.output), d.extents.vocab, d.shape.hidden, d.std));
+}
+
+Work Head::forward_work(const PassShape& pass) const {
+  Work work(*shape_, pass);
+  work.operations =
+      2 * static_cast<double>(shape_->hidden) * static_cast<double>(shape_->own.vocab);
+  work.messages.gather_stream();
+  work.messages.gather_columns(kernels::partial_softmax_width);
+  return work;
+}
+
+Work Head::backward_work(const PassShape& pass) const {
+  Work work(*shape_, pass);
+  work.operations = forward_work(pass).operations * (shape_->is_frozen() ? 1 : 2);
+  work.messages.sum_stream();
+  work.messages.sum_norm_gradient();
+  return work;
+}
 
 template <class T>
 HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const TransformerShape& s, Index batch) {

@@ -4,6 +4,7 @@
 
 #include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "model/messages.hpp"
 #include "model/norm.hpp"
 
 namespace kzero::model {
@@ -20,10 +21,33 @@ struct HeadSaved {
 
 template <class T>
 struct HeadParams {
-  Norm<T> norm;
+  NormParams<T> norm;
   // [V of this rank,D]: the embedding table if tied. As a parameter on a device, it is followed by
   // read_behind_output() elements that are read.
   Matrix<T> output;
+};
+
+/// The head's place in its unit: the final norm, then the output projection unless that is the
+/// embedding's table.
+class Head {
+ public:
+  explicit Head(Declaration& unit);
+
+  /// The parameters in the flat units of the embedding and of the head.
+  template <class U>
+  HeadParams<U> in(U* embedding, U* own) const {
+    U* const output = shape_->tied_embeddings ? embedding : own + output_;
+    return {norm_at(*shape_, own), Matrix<U>(output, static_cast<std::size_t>(shape_->own.vocab),
+                                             static_cast<std::size_t>(shape_->hidden))};
+  }
+
+  /// Of the loss, and of its gradient.
+  Work forward_work(const PassShape& pass) const;
+  Work backward_work(const PassShape& pass) const;
+
+ private:
+  const TransformerShape* shape_;
+  Index output_ = 0;
 };
 
 /// Computes the losses [N] of the micro-batch from x [n,D] into c.losses.

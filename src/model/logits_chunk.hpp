@@ -1,7 +1,7 @@
 // The part of the logits in memory at a time: the rows of a chunk and their stride.
 #pragma once
 
-#include "model/transformer_shape.hpp"
+#include "model/shape.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::model {

@@ -54,6 +54,13 @@ struct Resources {
   SequenceLink sequence{};
 };
 
+/// The resources of a decoder.
+struct DecoderResources {
+  DecoderShape shape;
+  tensor::Gemm* gemm = nullptr;
+  TensorLink link{};
+};
+
 /// One micro-batch on the device: this rank's inputs and targets [N], the inputs of each of its
 /// chunks grouped by token, and the documents of all rows of its sequences.
 struct Batch {

@@ -6,7 +6,7 @@ namespace {
 
 /// Sums over this rank's rows.
 template <class T>
-void local_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x,
+void local_backward(const Context<T>& c, const NormParams<const T>& p, Matrix<const T> x,
                     const NormStatistics& statistics, Matrix<const T> dy,
                     const NormGradients<T>& g) {
   if (c.shape.norm == NormKind::rms_norm) {
@@ -23,6 +23,13 @@ void local_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T>
 
 }  // namespace
 
+Index declare_norm(Declaration& d, std::string_view name) {
+  const std::string path(name);
+  const Index begin = d.own.add(vector_spec(path + ".weight", d.shape.hidden, param::Init::ones));
+  if (d.shape.norm == NormKind::layer_norm) d.own.add(vector_spec(path + ".bias", d.shape.hidden));
+  return begin;
+}
+
 NormStatistics::NormStatistics(memory::Arenas& arenas, const TransformerShape& shape, Index rows) {
   const auto take = [&] {
     return Vector<float>(arenas.take<float>(memory::Category::activations, rows), rows);
@@ -31,36 +38,47 @@ NormStatistics::NormStatistics(memory::Arenas& arenas, const TransformerShape& s
   rstd = take();
 }
 
+NormStatistics::NormStatistics(Activations& memory, bool is_kept, const char* mean_name,
+                               const char* rstd_name, const TransformerShape& shape, Index rows) {
+  const auto take = [&](const char* name) {
+    return Vector<float>(memory.take<float>(is_kept, name, rows, 1).data(), rows);
+  };
+  if (shape.norm == NormKind::layer_norm) mean = take(mean_name);
+  rstd = take(rstd_name);
+}
+
 template <class T>
-void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x, Matrix<T> y,
+void norm_forward(const Execution& exec, const TransformerShape& shape,
+                  const NormParams<const T>& p, Matrix<const T> x, Matrix<T> y,
                   const NormStatistics& statistics) {
-  if (c.shape.norm == NormKind::rms_norm) {
-    kernels::rmsnorm_forward<T>(*c.exec, x, p.weight, c.shape.norm_eps, y, statistics.rstd);
+  if (shape.norm == NormKind::rms_norm) {
+    kernels::rmsnorm_forward<T>(exec, x, p.weight, shape.norm_eps, y, statistics.rstd);
   } else {
-    kernels::layernorm_forward<T>(*c.exec, x, p.weight, p.bias, c.shape.norm_eps, y,
-                                  statistics.mean, statistics.rstd);
+    kernels::layernorm_forward<T>(exec, x, p.weight, p.bias, shape.norm_eps, y, statistics.mean,
+                                  statistics.rstd);
   }
 }
 
 template <class T>
-void norm_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x,
+void norm_backward(const Context<T>& c, const NormParams<const T>& p, Matrix<const T> x,
                    const NormStatistics& statistics, const NormGradients<T>& gradients) {
   const Matrix<T> dy = c.stream_sum(c.hidden_grad);
   if (!c.splits_stream() || gradients.parameters.weight.size() == 0) {
     local_backward<T>(c, p, x, statistics, dy, gradients);
     return;
   }
-  const Norm<T> local = norm_at(c.shape, c.partial_gradient.data());
+  const NormParams<T> local = norm_at(c.shape, c.partial_gradient.data());
   local_backward<T>(c, p, x, statistics, dy,
                     {gradients.dx, gradients.dx_accumulate, local, tensor::Accumulate::no});
   c.sum_partial_gradient(c.shape.norm_elements(), gradients.accumulate,
                          gradients.parameters.weight.data());
 }
 
-#define KZERO_INSTANTIATE(T)                                                               \
-  template void norm_forward<T>(const Context<T>&, const Norm<const T>&, Matrix<const T>,  \
-                                Matrix<T>, const NormStatistics&);                         \
-  template void norm_backward<T>(const Context<T>&, const Norm<const T>&, Matrix<const T>, \
+#define KZERO_INSTANTIATE(T)                                                                     \
+  template void norm_forward<T>(const Execution&, const TransformerShape&,                       \
+                                const NormParams<const T>&, Matrix<const T>, Matrix<T>,          \
+                                const NormStatistics&);                                          \
+  template void norm_backward<T>(const Context<T>&, const NormParams<const T>&, Matrix<const T>, \
                                  const NormStatistics&, const NormGradients<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

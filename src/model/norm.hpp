@@ -4,23 +4,29 @@
 #pragma once
 
 #include "kernels/norm.hpp"
+#include "model/activations.hpp"
 #include "model/context.hpp"
+#include "model/parameters.hpp"
 
 namespace kzero::model {
 
 /// A norm's parameters [D] or their gradients, contiguous in memory. RMSNorm has no bias.
 template <class T>
-struct Norm {
+struct NormParams {
   Vector<T> weight, bias;
 };
 
 /// Returns the parameters of the norm that begins at `first`.
 template <class T>
-Norm<T> norm_at(const TransformerShape& shape, T* first) {
+NormParams<T> norm_at(const TransformerShape& shape, T* first) {
   const auto d = static_cast<std::size_t>(shape.hidden);
   return {Vector<T>(first, d),
           Vector<T>(first + d, static_cast<std::size_t>(shape.norm_elements()) - d)};
 }
+
+/// Declares `name`.weight, of ones, and for LayerNorm `name`.bias, of zeros. Returns where they
+/// begin in the unit.
+Index declare_norm(Declaration& unit, std::string_view name);
 
 /// Row statistics [n] that backward needs in addition to forward's input. RMSNorm has no mean.
 struct NormStatistics {
@@ -30,11 +36,18 @@ struct NormStatistics {
   NormStatistics(const Vector<float>& means, const Vector<float>& rstds)
       : mean(means), rstd(rstds) {}
   NormStatistics(memory::Arenas& arenas, const TransformerShape& shape, Index rows);
+  /// Activations of a half.
+  NormStatistics(Activations& memory, bool is_kept, const char* mean_name, const char* rstd_name,
+                 const TransformerShape& shape, Index rows);
+
+  /// Those of some rows.
+  NormStatistics of(const PartRows& rows) const { return {rows.of(mean), rows.of(rstd)}; }
 };
 
 /// Computes y [n,D] and the statistics from x [n,D].
 template <class T>
-void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x, Matrix<T> y,
+void norm_forward(const Execution& exec, const TransformerShape& shape,
+                  const NormParams<const T>& p, Matrix<const T> x, Matrix<T> y,
                   const NormStatistics& statistics);
 
 /// The results of norm_backward: dx [n,D] and the parameter gradients, empty if the parameters are
@@ -44,7 +57,7 @@ template <class T>
 struct NormGradients {
   Matrix<T> dx;
   tensor::Accumulate dx_accumulate;
-  Norm<T> parameters;
+  NormParams<T> parameters;
   tensor::Accumulate accumulate;
   Vector<T> dx_before = {}, dx_after = {};
 };
@@ -52,7 +65,34 @@ struct NormGradients {
 /// On entry c.hidden_grad [N,D] holds this rank's partial sum of the gradient of the norm's output.
 /// x and dx [n,D] have the local rows of the residual stream. Collective over the tensor group.
 template <class T>
-void norm_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x,
+void norm_backward(const Context<T>& c, const NormParams<const T>& p, Matrix<const T> x,
                    const NormStatistics& statistics, const NormGradients<T>& gradients);
+
+/// A norm of a block: its place in the block's unit, and its passes.
+template <class T>
+class Norm {
+ public:
+  Norm(Declaration& unit, std::string_view name)
+      : shape_(&unit.shape), begin_(declare_norm(unit, name)) {}
+
+  /// The parameters in a flat unit, or none if it is null.
+  template <class U>
+  NormParams<U> in(U* unit) const {
+    return unit == nullptr ? NormParams<U>{} : norm_at(*shape_, unit + begin_);
+  }
+
+  void forward(const Execution& exec, const T* unit, Matrix<const T> x, Matrix<T> y,
+               const NormStatistics& statistics) const {
+    norm_forward<T>(exec, *shape_, in(unit), x, y, statistics);
+  }
+  void backward(const Context<T>& c, const T* unit, Matrix<const T> x,
+                const NormStatistics& statistics, const NormGradients<T>& gradients) const {
+    norm_backward<T>(c, in(unit), x, statistics, gradients);
+  }
+
+ private:
+  const TransformerShape* shape_;
+  Index begin_;
+};
 
 }  // namespace kzero::model

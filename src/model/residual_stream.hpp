@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "model/shape.hpp"
 #include "model/tensor_group.hpp"
-#include "model/transformer_shape.hpp"
 #include "runtime/event.hpp"
 
 namespace kzero::model {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "model/transformer_shape.hpp"
+#include "model/shape.hpp"
 
 namespace kzero::model {
 

@@ -54,22 +54,6 @@ void SequenceGroup<T>::to_rows(const Execution& exec, const Matrix<const T>& hea
   kernels::join_columns<T>(exec, parts_, size(), rows);
 }
 
-std::vector<ModelCollective> sequence_collectives(const TransformerShape& s,
-                                                  deck::RecomputeMode recompute, Index rows,
-                                                  Dtype precision) {
-  const Index ranks = s.sequence_rank.size;
-  if (ranks == 1) return {};
-  const Index forward = s.layers + (recompute == deck::RecomputeMode::full ? s.layers - 1 : 0);
-  // Below the first adapter of a frozen model, backward computes nothing.
-  const bool skips_first = s.is_frozen() && s.adapters.first() != Site::qkv;
-  const Index backward = s.layers - (skips_first ? 1 : 0);
-  // All rows of the widths of q, k, v and attention, less those that stay.
-  const Index width = s.exchanged_width() + s.own.width;
-  const Index elements = rows * width / ranks * (ranks - 1);
-  return {{comm::Operation::all_to_all, comm::Purpose::activations, forward + backward, elements,
-           precision}};
-}
-
 #define KZERO_INSTANTIATE(T) template class SequenceGroup<T>;
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

@@ -6,7 +6,7 @@
 #include "kernels/attention/attention.hpp"
 #include "kernels/columns.hpp"
 #include "model/model.hpp"
-#include "model/transformer_shape.hpp"
+#include "model/shape.hpp"
 
 namespace kzero::model {
 
@@ -37,12 +37,5 @@ class SequenceGroup {
   SequenceLink link_;
   Vector<T> parts_;  // [rows * columns of q, k and v]
 };
-
-/// The collectives of a micro-batch: see Definition::sequence_collectives. Each block exchanges q,
-/// k and v and the result of attention, and in backward their gradients (arXiv 2309.14509, section
-/// 3.2).
-std::vector<ModelCollective> sequence_collectives(const TransformerShape& shape,
-                                                  deck::RecomputeMode recompute, Index rows,
-                                                  Dtype precision);
 
 }  // namespace kzero::model

@@ -5,13 +5,35 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "model/block.hpp"
+#include "model/embedding.hpp"
 #include "model/head.hpp"
 #include "model/residual_stream.hpp"
 
 namespace kzero::model {
+
+template <class T>
+using Blocks = std::vector<std::unique_ptr<Block<T>>>;
+
+/// Declares a model's blocks, whose activations may be those of tiles of `tile_rows` rows. The
+/// shape must outlive them.
+template <class T>
+Blocks<T> declare_blocks(const TransformerShape& shape, const deck::Model& model,
+                         Index tile_rows = 0);
+
+/// Declares the parameters of an embedding or a head, in the order of memory.
+template <class Layer>
+Layer declare(const TransformerShape& shape, const deck::Model& model) {
+  Declaration unit(shape, model, std::string());
+  return Layer(unit);
+}
+
+/// The scratch memory that all of them need.
+template <class T>
+ScratchNeeds scratch_of(const Blocks<T>& blocks, const BatchShape& batch);
 
 template <class T>
 class Transformer : public Model<T> {
@@ -37,44 +59,49 @@ class Transformer : public Model<T> {
                 tensor::Accumulate accumulate, Units<T> gradients) override;
   const Execution& exec() const override { return *context_.exec; }
   Arithmetic arithmetic() const override {
-    return {context_.attention.arithmetic, context_.attention.refusal};
+    return {context_.attention().arithmetic, context_.attention().refusal};
   }
 
  private:
-  void drop_embedding(const Context<T>& c, const Batch& batch, const Matrix<T>& x) const;
-  BlockBatch block_batch(Index i, const Batch& batch) const {
-    return {batch.documents, dropout_.block(i, batch.training_sample)};
+  EmbeddingBatch embedding_batch(const Batch& batch) const {
+    return {batch.documents, dropout_.embedding(batch.training_sample)};
   }
-  void embed(const Context<T>& c, const T* unit, const Batch& batch, const PartRows& rows);
-  void embed_backward(const Context<T>& c, T* unit, const Batch& batch, const Matrix<T>& dx,
-                      const kernels::TokenGroups& groups, tensor::Accumulate accumulate);
-  template <class U>
-  HeadParams<U> head_params(std::span<U* const> units) const;
-  HeadParams<T> head_gradients(Units<T> units) const;
-  BlockParams<const T> block_params(Index i, Units<const T> units) const;
-  BlockGradients<T> block_gradients(Index i, Units<T> units) const {
-    return {shape_, units, shape_.is_frozen() ? shape_.adapter_unit(i) : i + 1};
+  BlockPass<T> block_pass(Index i, Units<const T> parameters, const Batch& batch) const {
+    const T* adapters = shape_.is_frozen() ? parameters[shape_.adapter_unit(i)] : nullptr;
+    return {context_,
+            {parameters[i + 1], adapters},
+            batch.documents,
+            dropout_.block(i, batch.training_sample)};
   }
+  HeadParams<const T> head_params(Units<const T> units) const {
+    return head_.in(units[0], units[head()]);
+  }
+  HeadParams<T> head_gradients(Units<T> units) const {
+    return shape_.is_frozen() ? HeadParams<T>{} : head_.in(units[0], units[head()]);
+  }
+  /// The gradients of block i, of each chunk.
+  std::span<const BlockUnits<T>> block_gradients(Index i, Units<T> gradients);
   /// The units of a chunk's gradients.
   Units<T> of_chunk(Units<T> gradients, Index chunk) const {
     const std::size_t units = gradients.size() / std::max<std::size_t>(1, context_.chunks.size());
     return gradients.subspan(static_cast<std::size_t>(chunk) * units, units);
   }
   HeadSaved<T> head_saved(const PartRows& rows) const {
-    return {rows.of(head_saved_.normal),
-            {rows.of(head_saved_.statistics.mean), rows.of(head_saved_.statistics.rstd)}};
+    return {rows.of(head_saved_.normal), head_saved_.statistics.of(rows)};
   }
   void head_forward(Units<const T> parameters, const Batch& batch);
 
   TransformerShape shape_;
-  deck::RecomputeMode recompute_;
   ModelDropout dropout_;
   float z_loss_;
+  Embedding embedding_;
+  Blocks<T> blocks_;
+  Head head_;
   Context<T> context_;
   ResidualStream<T> stream_;
-  std::vector<BlockActivations<T>> saved_;  // per block; recomputed blocks share a buffer
   HeadSaved<T> head_saved_;
-  Matrix<T> dx_;  // [n,D]
+  Matrix<T> dx_;                                // [n,D]
+  std::vector<BlockUnits<T>> block_gradients_;  // of each chunk
 };
 
 }  // namespace kzero::model

@@ -40,7 +40,13 @@ class TransformerDefinition : public Definition {
   deck::Lora lora_;
 };
 
-/// The family's entry in families.cpp.
-std::shared_ptr<const Definition> define_transformer(const deck::Config& config);
+/// The units in forward order: 0 is the embedding, 1 .. L are the blocks, L + 1 is the head. With
+/// adapters, these are frozen, and L + 2 .. 2 L + 1 are the adapters of the blocks. Names and
+/// shapes are those of the family's Hugging Face files. Matrices are initialized from a normal
+/// distribution with the deck's init_std. With init = "scaled", those that write to the residual
+/// stream use init_std / sqrt(2 L). Parameters split by tensor parallelism have local shapes. The
+/// others are replicated.
+param::Table parameter_table(const deck::Model& model, const TensorRank& tensor = {},
+                             const deck::Lora& lora = {});
 
 }  // namespace kzero::model

@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "cudnn/devices.hpp"
 #include "deck/reader.hpp"
-#include "model/transformer_shape.hpp"
+#include "model/shape.hpp"
 #include "unit/kernels/cudnn_requests.hpp"
 
 namespace kzero::kernels {

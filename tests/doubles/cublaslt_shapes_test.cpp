@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "doubles/cublaslt.hpp"
-#include "model/parameter_table.hpp"
 #include "model/transformer.hpp"
+#include "model/transformer_definition.hpp"
 #include "param/flat_layout.hpp"
 #include "support/head.hpp"
 #include "tensor/gemm_backends.hpp"

@@ -305,19 +305,22 @@ std::vector<T> feed_forward_gradient(Gemm& gemm, Index width, tensor::Accumulate
   deck.hidden = 8;
   deck.sequence = 6;
   deck.feed_forward = width;
+  const model::TransformerShape shape(deck);
+  model::Declaration block(shape, deck, Index{0});
+  const model::Linear<T> up(block, deck::Product::up), down(block, deck::Product::down);
   memory::Arenas measured;
-  static_cast<void>(model::Context<T>(measured, nullptr, deck, {1}));
+  static_cast<void>(model::Context<T>(measured, nullptr, shape, deck, {1}, {.sum_columns = width}));
   memory::Ledger ledger;
   memory::Arenas arenas(measured, ledger);
-  const model::Context<T> context(arenas, &gemm, deck, {1});
-  const Guarded<T> dy(numbers<T>(6 * 8, 1)), weight(numbers<T>(width * 8, 2));
+  const model::Context<T> context(arenas, &gemm, shape, deck, {1}, {.sum_columns = width});
+  const Guarded<T> dy(numbers<T>(6 * 8, 1)), unit(numbers<T>(block.own.elements(), 2));
   const Guarded<T> hidden(numbers<T>(6 * width, 3, 4)), dhidden(6 * width);
-  const Guarded<T> dbias(numbers<T>(width, 4));
-  model::linear_backward_gelu<T>(context, dy.matrix(6, 8), {weight.matrix(width, 8), {}},
-                                 hidden.matrix(6, width), dhidden.matrix(6, width), accumulate,
-                                 dbias.vector());
+  const Guarded<T> gradients(numbers<T>(block.own.elements(), 4));
+  down.backward_gelu(context, {unit.data()}, dy.matrix(6, 8), hidden.matrix(6, width),
+                        dhidden.matrix(6, width));
+  up.backward_bias(context, dhidden.matrix(6, width), {{gradients.data()}, accumulate});
   std::vector<T> all = dhidden.host();
-  for (const T sum : dbias.host()) all.push_back(sum);
+  for (const T sum : from_device(up.in_unit(gradients.data()).bias)) all.push_back(sum);
   return all;
 }
 

@@ -52,6 +52,18 @@ TEST_P(Tiles, RecomputationDoesNotShow) {
   }
 }
 
+// Backward drops the gradient of all rows of a chunk, of which a tile is a part.
+TEST_P(Tiles, RecomputationDoesNotShowInDropout) {
+  for (deck::Config tried : {tile_deck(GetParam(), 2), as_llama(tile_deck(GetParam(), 2), 2)}) {
+    tried.model.dropout = 0.2;
+    const auto expected = result_on(tried, launch_ranks());
+    for (const RecomputeMode mode : {RecomputeMode::feed_forward, RecomputeMode::full}) {
+      tried.recompute.mode = mode;
+      expect_same(result_on(tried, launch_ranks()), expected, std::string(name_of(mode)));
+    }
+  }
+}
+
 TEST_P(Tiles, DoNotShowAccumulationInTheModel) {
   deck::Config config = tile_deck(GetParam(), 5);
   config.zero.accumulate = deck::Accumulate::local;

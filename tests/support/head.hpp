@@ -117,7 +117,8 @@ class Head {
     model::HeadSaved<T> saved;
 
     Parts(memory::Arenas& arenas, tensor::Gemm* gemm, const deck::Model& deck)
-        : context(arenas, gemm, deck, {2, 1}), saved(arenas, model::TransformerShape(deck), 1) {}
+        : context(arenas, gemm, model::TransformerShape(deck), deck, {2, 1}, {}),
+          saved(arenas, model::TransformerShape(deck), 1) {}
   };
 
   static memory::Arenas measured(const deck::Model& deck) {

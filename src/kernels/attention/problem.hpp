@@ -18,6 +18,8 @@ struct AttentionShape {
   KZERO_INLINE_FUNCTION Index group() const { return heads / kv_heads; }
   Index width() const { return heads * head_width; }
   Index qkv_width() const { return (heads + 2 * kv_heads) * head_width; }
+
+  bool operator==(const AttentionShape&) const = default;
 };
 
 /// Everything that a library's plans depend on. q, k and v are heads in rows. out and its gradient
@@ -32,6 +34,8 @@ struct AttentionProblem {
   Index most_scratch = Index{1} << 30;  // most bytes that a call's plan may need
 
   Index gradient_stride() const { return shape.qkv_width(); }
+
+  bool operator==(const AttentionProblem&) const = default;
 };
 
 /// The heads that one call of a library's backward computes, and the scratch that calls need. A

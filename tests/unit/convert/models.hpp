@@ -10,7 +10,7 @@
 #include "convert/import.hpp"
 #include "convert/safetensors_writer.hpp"
 #include "convert/weights.hpp"
-#include "model/parameter_table.hpp"
+#include "model/transformer_definition.hpp"
 #include "unit/convert/support.hpp"
 
 namespace kzero::convert {

@@ -1,4 +1,4 @@
-// A model of random weights as a Decoding. The weights do not depend on the number of ranks.
+// A model of random weights as a Decoder. The weights do not depend on the number of ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 
 #include "comm/backends.hpp"
 #include "grid/process_grid.hpp"
-#include "infer/decoding.hpp"
 #include "model/decoder.hpp"
 #include "param/flat_layout.hpp"
 #include "support/device_memory.hpp"
@@ -42,11 +41,11 @@ class RandomModel {
       link.comm = comm_.get();
     }
     const model::DecoderResources resources{shape, gemm_.get(), link};
-    decoding_ = infer::make_decoding<T>(model, resources, units, ledger_);
-    EXPECT_EQ(ledger_.peaks(), infer::decoder_bytes(model, resources, dtype_of<T>));
+    decoder_ = model::make_decoder<T>(model, resources, units, ledger_);
+    EXPECT_EQ(ledger_.peaks(), model::decoder_bytes(model, resources, dtype_of<T>));
   }
 
-  infer::Decoding& operator*() { return *decoding_; }
+  model::Decoder& operator*() { return *decoder_; }
 
  private:
   static void draw(const param::ParamSpec& p, std::uint64_t seed, T* to) {
@@ -63,7 +62,7 @@ class RandomModel {
   std::unique_ptr<comm::Communicator> comm_;
   memory::Ledger ledger_;
   std::vector<Kokkos::View<T*, tensor::Memory>> memory_;
-  std::unique_ptr<infer::Decoding> decoding_;
+  std::unique_ptr<model::Decoder> decoder_;
 };
 
 }  // namespace kzero::tests

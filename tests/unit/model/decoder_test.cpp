@@ -62,8 +62,7 @@ struct DecodedModel {
   DrivenModel<T> driven;
   std::unique_ptr<tensor::Gemm> gemm = tensor::make_gemm(deck::GemmBackend::automatic);
   memory::Ledger ledger;
-  std::unique_ptr<memory::Arenas> arenas;
-  std::unique_ptr<model::Decoder<T>> decoder;
+  std::unique_ptr<model::Decoder> decoder;
 
   DecodedModel(const deck::Model& m, const model::DecoderShape& shape) : driven(m, text_batch) {
     std::uint64_t seed = 10;
@@ -76,19 +75,17 @@ struct DecodedModel {
         driven.set(p.name, values);
       }
     }
-    memory::Arenas measured;
-    model::make_decoder<T>(m, measured, {shape});
-    arenas = std::make_unique<memory::Arenas>(measured, ledger);
-    decoder = model::make_decoder<T>(m, *arenas, {shape, gemm.get()});
-    EXPECT_EQ(arenas->bytes(), measured.bytes());
+    const model::DecoderResources resources{shape, gemm.get()};
+    decoder = model::make_decoder<T>(m, resources, driven.parameters(), ledger);
+    EXPECT_EQ(ledger.peaks(), model::decoder_bytes(m, resources, dtype_of<T>));
   }
 
   std::vector<float> read(Index at, Index first, std::span<const Token> tokens) {
-    const auto found = decoder->read(driven.parameters(), at, first, tokens);
+    const auto found = decoder->read(at, first, tokens);
     return {found.begin(), found.end()};
   }
   std::vector<float> step(std::span<const model::PlacedToken> rows) {
-    const auto found = decoder->step(driven.parameters(), rows);
+    const auto found = decoder->step(rows);
     return {found.begin(), found.end()};
   }
 };

@@ -1,4 +1,5 @@
 #include "support/head.hpp"
+#include "support/model_parts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,6 @@
 namespace kzero::tests {
 namespace {
 
-using model::Context;
 using tensor::Accumulate;
 
 /// The largest difference of two sums, in steps between neighbouring numbers of T, minus the
@@ -138,7 +138,7 @@ Index workspace(Index batch, Index sequence, Index vocab) {
   deck::Model m = small_model(vocab);
   m.sequence = sequence;
   memory::Arenas arenas;
-  const Context<T> context(arenas, nullptr, m, {batch, 1});
+  static_cast<void>(ModelParts<T>(arenas, nullptr, m, {batch, 1}));
   return arenas.bytes()[static_cast<std::size_t>(memory::Category::workspace)];
 }
 

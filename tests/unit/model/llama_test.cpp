@@ -5,9 +5,8 @@
 #include <map>
 
 #include "deck/model_rules.hpp"
-#include "model/parameter_table.hpp"
-#include "model/transformer_flops.hpp"
-#include "model/transformer_shape.hpp"
+#include "model/shape.hpp"
+#include "model/transformer_definition.hpp"
 
 namespace kzero::model {
 namespace {
@@ -79,7 +78,8 @@ TEST(Llama, TensorRanksShareOrCopyHeadsOfKeysAndValues) {
 TEST(Llama, FlopsAreSixAParameterInProductsAndCausalAttention) {
   const double blocks = 28.0 * (1024 * (16 + 2 * 8) * 128 + 16 * 128 * 1024 + 3 * 1024 * 3072);
   const double head = 151936.0 * 1024, attention = 6.0 * 28 * 1024 * 16 * 128;
-  EXPECT_DOUBLE_EQ(flops_per_token_of(qwen3_06b()), 6 * (blocks + head) + attention);
+  EXPECT_DOUBLE_EQ(TransformerDefinition(qwen3_06b(), {}).flops_per_token(),
+                   6 * (blocks + head) + attention);
 }
 
 TEST(Llama, MatricesThatWriteToTheResidualStreamMayStartSmaller) {

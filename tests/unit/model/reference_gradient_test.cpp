@@ -83,19 +83,20 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
 /// The forward pass built from the model's own parts, which exposes the head's logits. Those of the
 /// last chunk remain available.
 struct Forward {
-  model::Context<float> context;
-  std::vector<model::BlockActivations<float>> saved;
+  ModelParts<float> parts;
+  model::Context<float>& context = parts.context;
   model::HeadSaved<float> head;
   tensor::Matrix<float> x, y;
   engine::Batches batches;
 
   Forward(memory::Arenas& a, tensor::Gemm* gemm, const deck::Model& model, Index batch)
-      : context(a, gemm, model, {batch, 1}),
+      : parts(a, gemm, model, {batch, 1}),
         head(a, context.shape, batch),
         batches(a, {.batch = batch, .sequence = model.sequence, .vocab = model.vocab}) {
     const model::TransformerShape& s = context.shape;
-    for (Index i = 0; i < s.layers; ++i)
-      saved.push_back({{a, s, batch}, {a, s, batch * s.sequence}, {a, s, batch, 0}});
+    model::Activations activations(a);
+    for (const auto& block : parts.blocks)
+      block->keep(activations, {batch, 1}, deck::RecomputeMode::none);
     const Index rows = batch * s.sequence;
     for (auto* stream : {&x, &y}) {
       *stream = {a.take<float>(memory::Category::activations, rows * s.hidden),
@@ -142,9 +143,7 @@ TEST(ReferenceLogits, AndLossesOfEveryTokenAgreeWithFloat64) {
       kernels::add_positions<float>({}, positions, {0, s.sequence}, {}, f.x);
     }
     for (Index i = 0; i < s.layers; ++i) {
-      model::block_forward<float>(f.context,
-                                  model::BlockParams<const float>(s, units[i + 1].data()), {}, f.x,
-                                  f.saved[i], f.y);
+      f.parts.blocks[i]->forward({f.context, {units[i + 1].data()}}, f.x, f.y);
       std::swap(f.x, f.y);
     }
     const float* own = units.back().data();

@@ -1,4 +1,4 @@
-#include "model/parameter_table.hpp"
+#include "model/transformer_definition.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <set>
 
 #include "model/logits_chunk.hpp"
-#include "model/transformer_flops.hpp"
 #include "param/flat_layout.hpp"
 
 namespace kzero::model {
@@ -114,7 +113,8 @@ TEST(ParameterTable, SaysWhichParametersStoreHiddenMatrices) {
 TEST(ParameterTable, FlopsAreSixAParameterInProductsAndCausalAttention) {
   const double blocks = 12.0 * 12 * 768 * 768, output = 768.0 * 50257,
                attention = 6.0 * 12 * 1024 * 768;
-  EXPECT_DOUBLE_EQ(flops_per_token_of(gpt2_124m()), 6 * (blocks + output) + attention);
+  EXPECT_DOUBLE_EQ(TransformerDefinition(gpt2_124m(), {}).flops_per_token(),
+                   6 * (blocks + output) + attention);
 }
 
 // Frozen: 4 a parameter, and 6 a parameter of the adapters. Backward ends at the first block's
@@ -123,7 +123,8 @@ TEST(ParameterTable, FlopsOfAdaptersAreThoseThatAreComputed) {
   const deck::Model m = gpt2_124m();
   const double block = 12.0 * 768 * 768, output = 768.0 * 50257, attention = 1024.0 * 768;
   const auto flops = [&](const std::string& target) {
-    return flops_per_token_of(m, {.rank = 8, .alpha = 16, .targets = {target}});
+    const deck::Lora lora{.rank = 8, .alpha = 16, .targets = {target}};
+    return TransformerDefinition(m, {}, {}, lora).flops_per_token();
   };
   const double all = 4 * (12 * block + output) + 6 * 12 * attention;
   const double qkv = 3.0 * 768 * 768;

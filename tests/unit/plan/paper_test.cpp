@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "model/parameter_table.hpp"
+#include "model/transformer_definition.hpp"
 #include "plan/nominal.hpp"
 
 namespace kzero::plan {

@@ -8,8 +8,7 @@
 
 #include "deck/rules.hpp"
 #include "memory/category.hpp"
-#include "model/parameter_table.hpp"
-#include "model/transformer_flops.hpp"
+#include "model/transformer_definition.hpp"
 #include "plan/rates.hpp"
 #include "plan/report.hpp"
 #include "support/toy_model.hpp"
@@ -174,7 +173,7 @@ TEST(Time, ARankDoesItsShareOfTheTokensAndUpdatesWhatItHolds) {
     const deck::Config config = deck_for(4, precision);
     const Entry entry = plan(config, 1);
     const double tokens = 24.0 / 4 * static_cast<double>(config.model.sequence);
-    EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::flops_per_token_of(config.model));
+    EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::define(config)->flops_per_token());
     EXPECT_DOUBLE_EQ(entry.work.sent_bytes, static_cast<double>(entry.sent_bytes()));
     // 28 bytes per parameter in both precisions. The units' alignment adds a little.
     const double update = 28 * static_cast<double>(entry.parameters);

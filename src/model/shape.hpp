@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "model/adapter_shape.hpp"
 #include "model/definition.hpp"
 
 namespace kzero::model {
@@ -36,7 +35,7 @@ enum class ActivationKind { gelu, swiglu };
 /// The order of a linear layer's weight, in memory and in files.
 enum class WeightLayout { in_out, out_in };
 
-/// The parts in which families differ. transformer_families.hpp lists them for each family.
+/// The parts in which families differ. families.hpp lists them for each family.
 struct TransformerParts {
   NormKind norm = NormKind::layer_norm;
   PositionKind positions = PositionKind::learned;
@@ -44,6 +43,18 @@ struct TransformerParts {
   bool biases = true;  // of every linear layer in a block
   WeightLayout weight_layout = WeightLayout::in_out;
   bool drops_embedding = true;  // model.dropout also drops elements of the embedding
+};
+
+/// The adapters that train in place of the model's own parameters (LoRA, Hu et al., arXiv
+/// 2106.09685).
+struct AdapterSettings {
+  Index rank = 0;                      // r; 0: none
+  float scale = 1;                     // alpha / r
+  std::vector<std::string> targets{};  // the names of layers
+
+  bool has(std::string_view layer) const {
+    return std::ranges::find(targets, layer) != targets.end();
+  }
 };
 
 struct TransformerShape : TransformerParts {
@@ -56,7 +67,7 @@ struct TransformerShape : TransformerParts {
   TensorRank tensor;
   SequenceRank sequence_rank;
   LocalShape own;
-  Adapters adapters;
+  AdapterSettings adapters;
 
   explicit TransformerShape(const deck::Model& model, const TensorRank& tensor = {},
                             const deck::Lora& lora = {}, const SequenceRank& part = {});

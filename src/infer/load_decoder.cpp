@@ -1,4 +1,4 @@
-#include "infer/load_decoding.hpp"
+#include "infer/load_decoder.hpp"
 
 #include "base/error.hpp"
 #include "grid/agreement.hpp"
@@ -34,39 +34,39 @@ memory::Bytes weight_bytes(const deck::Config& config, const model::TensorRank& 
 }
 
 template <class T>
-std::unique_ptr<Decoding> load_as(const Source& source, const model::DecoderShape& shape,
-                                  engine::Machinery& m) {
+std::unique_ptr<model::Decoder> load_as(const Source& source, const model::DecoderShape& shape,
+                                        engine::Machinery& m) {
   std::shared_ptr<DecoderWeights<T>> weights;
-  std::unique_ptr<Decoding> decoding;
+  std::unique_ptr<model::Decoder> decoder;
   grid::collectively(m.grid.world(), [&] {
     weights = std::make_shared<DecoderWeights<T>>(source.config, m);
     const model::DecoderResources resources{
         shape, m.gemm.get(), {engine::tensor_rank(m.grid), m.tensor.get()}};
-    decoding = make_decoding<T>(source.config.model, resources, weights->parameters.units(),
-                                m.ledger, weights);
+    decoder = model::make_decoder<T>(source.config.model, resources, weights->parameters.units(),
+                                     m.ledger, weights);
   });
   weights->parameters.load(tensor::Execution(), source.values, m);
-  return decoding;
+  return decoder;
 }
 
 }  // namespace
 
-memory::Bytes decoding_bytes(const Source& source, const model::DecoderShape& shape,
-                             const model::TensorRank& tensor, Index data_ranks) {
+memory::Bytes load_bytes(const Source& source, const model::DecoderShape& shape,
+                         const model::TensorRank& tensor, Index data_ranks) {
   const Dtype precision = source.config.train.precision;
-  memory::Bytes bytes =
-      decoder_bytes(source.config.model, {.shape = shape, .link = {.rank = tensor}}, precision);
+  memory::Bytes bytes = model::decoder_bytes(source.config.model,
+                                             {.shape = shape, .link = {.rank = tensor}}, precision);
   const memory::Bytes weights = with_type(
       precision, [&]<class T>(T) { return weight_bytes<T>(source.config, tensor, data_ranks); });
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] += weights[i];
   return bytes;
 }
 
-std::unique_ptr<Decoding> load_decoding(const Source& source, const model::DecoderShape& shape,
-                                        engine::Machinery& machinery, Index node_ranks) {
+std::unique_ptr<model::Decoder> load_decoder(const Source& source, const model::DecoderShape& shape,
+                                             engine::Machinery& machinery, Index node_ranks) {
   grid::collectively(machinery.grid.world(), [&] {
-    engine::require_memory(decoding_bytes(source, shape, engine::tensor_rank(machinery.grid),
-                                          machinery.grid.data().size()),
+    engine::require_memory(load_bytes(source, shape, engine::tensor_rank(machinery.grid),
+                                      machinery.grid.data().size()),
                            node_ranks,
                            "a smaller --batch or --max-tokens, more --tensor ranks, or a 16-bit "
                            "--precision");

@@ -1,0 +1,30 @@
+// The linear layers of a block, as the files of its family name them. Adapters, exports and the
+// model itself take the names from here.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "deck/config.hpp"
+
+namespace kzero::deck {
+
+/// The matrix products of a block, in forward order. Layers that share an input are one product.
+enum class Product { qkv, projection, up, down };
+
+/// The columns of a product's result that belong to a layer.
+enum class ProductPart { all, q, k, v, gate, up };
+
+struct LinearLayer {
+  std::string_view path;  // within the block: "self_attn.q_proj"
+  Product product = Product::qkv;
+  ProductPart part = ProductPart::all;
+
+  /// The last part of the path, which lora.targets contains.
+  constexpr std::string_view name() const { return path.substr(path.rfind('.') + 1); }
+};
+
+/// The layers of each block of a family, in forward order.
+std::span<const LinearLayer> linear_layers(ModelFamily family);
+
+}  // namespace kzero::deck

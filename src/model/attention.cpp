@@ -1,0 +1,418 @@
+#include "model/attention.hpp"
+
+#include <algorithm>
+
+#include "kernels/initialize.hpp"
+
+namespace kzero::model {
+
+using deck::RecomputeMode;
+
+namespace {
+
+/// Describes q and k of one matrix and v of another as the columns of one row.
+template <class U>
+kernels::SideBySide<U> beside(const TransformerShape& shape, const Matrix<U>& qk,
+                              const Matrix<U>& v) {
+  const LocalShape& own = shape.own;
+  const Index qk_stride = qk.extent(1), v_stride = v.extent(1);
+  const Index copies = shape.attention_kv_copies();
+  return {{{qk.data(), qk_stride, own.width},
+           {qk.data() + own.width, qk_stride, own.kv_width, copies},
+           {v.data() + own.width + own.kv_width, v_stride, own.kv_width, copies}},
+          static_cast<Index>(qk.extent(0))};
+}
+
+template <class U>
+kernels::SideBySide<U> alone(const Matrix<U>& x) {
+  const Index width = x.extent(1);
+  return {{{x.data(), width, width}}, static_cast<Index>(x.extent(0))};
+}
+
+}  // namespace
+
+template <class T>
+Attention<T>::Attention(Declaration& d, const deck::Model& model)
+    : shape_(d.shape),
+      drops_weights_(model.attention_dropout > 0),
+      norm_(d, d.family.names.norm1),
+      qkv_(d, deck::Product::qkv) {
+  if (shape_.qk_norm) {
+    const auto add = [&](std::string_view name) {
+      return d.own.add(
+          vector_spec(std::string(name) + ".weight", shape_.head_dim, param::Init::ones));
+    };
+    head_norms_ = add(d.family.names.query_norm);
+    add(d.family.names.key_norm);
+  }
+  projection_ = Linear<T>(d, deck::Product::projection);
+}
+
+template <class T>
+Kept Attention<T>::kept(RecomputeMode mode) const {
+  if (mode == RecomputeMode::none) return Kept::all;
+  return mode == RecomputeMode::full ? Kept::input : Kept::products;
+}
+
+/// Sequence ranks exchange q, k and v together. Otherwise q and k may be apart from v.
+template <class T>
+kernels::AttentionProblem Attention<T>::problem(const BatchShape& b) const {
+  const Index ranks = shape_.sequence_rank.size, width = shape_.exchanged_width() / ranks;
+  const bool is_apart = shape_.qk_norm && !shape_.shares_sequences();
+  const Index qk_width = is_apart ? shape_.own.width + shape_.own.kv_width : width;
+  return {.shape = {b.batch, shape_.sequence, shape_.own.heads / ranks, shape_.attention_kv_heads(),
+                    shape_.head_dim},
+          .type = dtype_of<T>,
+          .q_stride = qk_width,
+          .k_stride = qk_width,
+          .v_stride = width,
+          .has_backward = b.passes == Passes::all,
+          .documents = b.documents,
+          .dropout = b.passes == Passes::all && drops_weights_};
+}
+
+template <class T>
+ScratchNeeds Attention<T>::scratch(const BatchShape& batch) const {
+  const Index rows = batch.batch * shape_.own_sequence();
+  const Index biases =
+      std::max(shape_.qkv_bias ? qkv_.out() : 0, shape_.biases ? shape_.hidden : 0);
+  const Index head_norms = shape_.qk_norm ? 2 * shape_.head_dim : 0;
+  Index partial = std::max(qkv_.partial_gradient(), projection_.partial_gradient());
+  if (!shape_.is_frozen()) partial = std::max(partial, head_norms);
+  return {.wide = rows * shape_.exchanged_width(),
+          .sum_columns = std::max({shape_.norm_elements(), biases, head_norms}),
+          .partial_gradient = shape_.tensor.size > 1 ? partial : 0,
+          .attention = {problem(batch)}};
+}
+
+template <class T>
+void Attention<T>::keep(Activations& memory, const BatchShape& batch, Kept kept) {
+  const TransformerShape& s = shape_;
+  const Index rows = batch.batch * s.own_sequence(), all = batch.batch * s.sequence;
+  const Index n = s.stream_rows(rows), ranks = s.sequence_rank.size;
+  kept_ = kept, problem_ = problem(batch);
+  const bool products = kept != Kept::input, passes = kept == Kept::all;
+  if (!s.shares_sequences() || s.qk_norm)
+    qkv_out_ = memory.take<T>(products, "qkv", rows, qkv_.out());
+  attention_ = memory.take<T>(products, "attention", rows, s.own.width);
+  if (s.shares_sequences()) {
+    heads_qkv_ = memory.take<T>(products, "heads_qkv", all, s.exchanged_width() / ranks);
+    heads_attention_ = memory.take<T>(products, "heads_attention", all, s.own.width / ranks);
+  }
+  log_sum_ = memory.take<float>(products, "log_sum", batch.batch * s.own.heads / ranks, s.sequence);
+  normal_ = memory.take<T>(passes, "norm1", n, s.hidden);
+  if (s.qk_norm && !s.shares_sequences())
+    rotated_ = memory.take<T>(passes, "rotated", rows, s.own.width + s.own.kv_width);
+  statistics_ = {memory, passes, "mean1", "rstd1", s, n};
+}
+
+template <class T>
+kernels::RotaryShape Attention<T>::rotary_shape(const Context<T>& c) const {
+  return {shape_.sequence, shape_.own.heads, shape_.own.kv_heads, shape_.head_dim, c.first_row};
+}
+
+template <class T>
+kernels::HeadNorms<T> Attention<T>::head_norms(const T* unit) const {
+  if (!shape_.qk_norm) return {{}, {}, shape_.norm_eps};
+  const auto d = static_cast<std::size_t>(shape_.head_dim);
+  const T* weights = unit + head_norms_;
+  return {Vector<const T>(weights, d), Vector<const T>(weights + d, d), shape_.norm_eps};
+}
+
+/// The rows of q, k and v before rotation. If attention's operands are those of heads, scratch
+/// memory holds rows that backward does not need.
+template <class T>
+Matrix<T> Attention<T>::qkv_rows(const Context<T>& c) const {
+  return qkv_out_.size() > 0 ? qkv_out_ : c.wide_view(qkv_.out());
+}
+
+/// The rows of q and k after rotation.
+template <class T>
+Matrix<T> Attention<T>::rotated_rows(const Context<T>& c) const {
+  if (!shape_.qk_norm) return qkv_rows(c);
+  if (rotated_.size() > 0) return rotated_;
+  return c.wide_view(shape_.own.width + shape_.own.kv_width);
+}
+
+/// The operands of attention: q and k after rotation, and v.
+template <class T>
+kernels::HeadOperands<const T> Attention<T>::operands() const {
+  if (shape_.shares_sequences()) return kernels::operands_in<const T>(heads_qkv_, problem_.shape);
+  auto in = kernels::operands_in<const T>(qkv_out_, problem_.shape);
+  if (shape_.qk_norm) {
+    const Index stride = rotated_.extent(1);
+    in.q = {rotated_.data(), stride};
+    in.k = {rotated_.data() + shape_.own.width, stride};
+  }
+  return in;
+}
+
+template <class T>
+kernels::AttentionRows Attention<T>::attention_rows(const BlockPass<T>& pass) const {
+  const SequenceRank& part = shape_.sequence_rank;
+  const Index heads = shape_.own.heads;
+  return {pass.documents, pass.dropout.weights,
+          shape_.tensor.rank * heads + part.rank * (heads / part.size)};
+}
+
+template <class T>
+void Attention<T>::rotate(const Context<T>& c, const BlockPass<T>& pass, Matrix<const T> qkv,
+                          Matrix<T> rotated) const {
+  kernels::rotary_forward<T>(*c.exec, rotary_shape(c), pass.documents, c.rotary,
+                             head_norms(pass.parameters.own), qkv, rotated);
+}
+
+/// Runs forward up to attention's result.
+template <class T>
+void Attention<T>::fill(const BlockPass<T>& pass, Matrix<const T> x) const {
+  const Context<T>& c = pass.c;
+  const Matrix<T> qkv = qkv_rows(c), rotated = rotated_rows(c);
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index) {
+    norm_.forward(*chunk.exec, pass.parameters.own, rows.of(x), rows.of(normal_),
+                  statistics_.of(rows));
+  });
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index) {
+    const Matrix<T> own = rows.of(qkv);
+    qkv_.forward(chunk, pass.parameters, chunk.all_rows(rows.of(normal_)), own);
+    if (shape_.positions == PositionKind::rotary) rotate(chunk, pass, own, rows.of(rotated));
+  });
+  const bool exchanges = shape_.shares_sequences();
+  if (exchanges) {
+    const Matrix<const T> qk = rotated, v = qkv;
+    c.sequence_group.to_heads(*c.exec, beside(shape_, qk, v), heads_qkv_);
+  }
+  backend(c).forward(*c.exec, operands(), attention_rows(pass),
+                     exchanges ? heads_attention_ : attention_, log_sum_);
+  if (exchanges) c.sequence_group.to_rows(*c.exec, heads_attention_, alone(attention_));
+}
+
+template <class T>
+void Attention<T>::finish(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) const {
+  for_each_chunk(pass.c, [&](const Context<T>& chunk, const PartRows& rows, Index) {
+    projection_.forward_to_stream(chunk, pass.parameters, rows.of(attention_),
+                                  pass.dropout.attention, rows.of(x), rows.of(y));
+  });
+}
+
+template <class T>
+void Attention<T>::forward(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) {
+  fill(pass, x);
+  finish(pass, x, y);
+}
+
+template <class T>
+void Attention<T>::recompute(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) {
+  if (kept_ == Kept::all) return;
+  if (kept_ == Kept::input) {
+    fill(pass, x);
+    if (y.size() > 0) finish(pass, x, y);
+    return;
+  }
+  norm_.forward(*pass.c.exec, pass.parameters.own, x, normal_, statistics_);
+  if (rotated_.size() > 0) rotate(pass.c, pass, qkv_out_, rotated_);
+}
+
+template <class T>
+bool Attention<T>::backward(const BlockPass<T>& pass, Matrix<const T> x,
+                            const HalfGradients<T>& gradients) {
+  const Context<T>& c = pass.c;
+  const Matrix<T>& dx = gradients.dx;
+  const bool ends = !gradients.needs_input && !qkv_.trains();
+  const Matrix<T> dattention(c.hidden_grad.data(), c.rows, shape_.own.width);
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index number) {
+    const LayerGradients<T> g = gradients.of(number);
+    const Matrix<const T> dsum =
+        half_gradient<T>(chunk, pass.dropout.attention, rows.of(dx), rows.of(gradients.scratch));
+    const Matrix<const T> attention = rows.of(attention_);
+    projection_.backward_weight(chunk, attention, dsum, g);
+    if (!gradients.norms_sum_biases) projection_.backward_bias(chunk, dsum, g);
+    const Matrix<T> own = rows.of(dattention);
+    if (!ends) projection_.backward_input(chunk, pass.parameters, dsum, own);
+    projection_.backward_adapters(chunk, pass.parameters, attention, dsum, g,
+                                  ends ? Matrix<T>() : own);
+  });
+  if (ends) return false;
+  attention_backward(pass, dattention);
+  for_each_chunk(c, [&](const Context<T>& chunk, const PartRows& rows, Index number) {
+    const LayerGradients<T> g = gradients.of(number);
+    qkv_backward(chunk, pass, rows, g, gradients.needs_input);
+    if (!gradients.needs_input) return;
+    norm_backward<T>(chunk, norm_.in(pass.parameters.own), rows.of(x), statistics_.of(rows),
+                     {rows.of(dx), tensor::Accumulate::yes, norm_.in(g.units.own), g.accumulate});
+  });
+  return gradients.needs_input;
+}
+
+/// Computes the gradient of attention's operands in c.wide from that of its result, which it
+/// overwrites.
+template <class T>
+void Attention<T>::attention_backward(const BlockPass<T>& pass, Matrix<T> dattention) const {
+  const Context<T>& c = pass.c;
+  const auto backward = [&](const Matrix<T>& out, const Matrix<T>& dout, const Matrix<T>& dqkv) {
+    backend(c).backward(*c.exec, operands(), attention_rows(pass), out, log_sum_, dout,
+                        kernels::operands_in<T>(dqkv, problem_.shape));
+  };
+  const Matrix<T> dqkv = c.wide_view(qkv_.out());
+  if (!shape_.shares_sequences()) return backward(attention_, dattention, dqkv);
+  const Matrix<T> dheads(dattention.data(), heads_attention_.extent(0), heads_attention_.extent(1));
+  const Matrix<T> dheads_qkv(dqkv.data(), heads_qkv_.extent(0), heads_qkv_.extent(1));
+  c.sequence_group.to_heads(*c.exec, alone(Matrix<const T>(dattention)), dheads);
+  backward(heads_attention_, dheads, dheads_qkv);
+  c.sequence_group.to_rows(*c.exec, dheads_qkv, beside(shape_, dqkv, dqkv));
+}
+
+/// Converts dqkv's gradients of rotated q and k to those of the projections.
+template <class T>
+void Attention<T>::rotate_backward(const Context<T>& c, const BlockPass<T>& pass,
+                                   const PartRows& rows, Matrix<T> dqkv,
+                                   const LayerGradients<T>& g) const {
+  const auto d = static_cast<std::size_t>(shape_.head_dim);
+  const auto pair_at = [&](T* weights, tensor::Accumulate accumulate) {
+    return kernels::HeadNormGradients<T>{Vector<T>(weights, d), Vector<T>(weights + d, d),
+                                         accumulate};
+  };
+  T* const own = shape_.qk_norm && g.units.own != nullptr ? g.units.own + head_norms_ : nullptr;
+  const bool is_sum = own != nullptr && c.is_split();  // every rank has its own heads
+  kernels::HeadNormGradients<T> gradients{{}, {}, g.accumulate};
+  if (own != nullptr) gradients = pair_at(own, g.accumulate);
+  if (is_sum) gradients = pair_at(c.partial_gradient.data(), tensor::Accumulate::no);
+  kernels::rotary_backward<T>(*c.exec, rotary_shape(c), pass.documents, c.rotary,
+                              head_norms(pass.parameters.own), rows.of(qkv_out_), dqkv, gradients,
+                              c.partial);
+  if (is_sum) c.sum_partial_gradient(2 * shape_.head_dim, g.accumulate, own);
+}
+
+/// Computes the gradients of a chunk's projections to q, k and v and of their norms from c.wide,
+/// which it overwrites. If `needs_input`, c.hidden_grad receives this rank's part of the gradient
+/// of the norm's output.
+template <class T>
+void Attention<T>::qkv_backward(const Context<T>& c, const BlockPass<T>& pass, const PartRows& rows,
+                                const LayerGradients<T>& g, bool needs_input) const {
+  const Matrix<T> dqkv = rows.of(pass.c.wide_view(qkv_.out()));
+  const bool is_rotary = shape_.positions == PositionKind::rotary;
+  if (is_rotary) rotate_backward(c, pass, rows, dqkv, g);
+  Matrix<const T> x;
+  if (qkv_.trains()) x = c.all_rows(rows.of(normal_));
+  qkv_.backward_weight(c, x, dqkv, g);
+  qkv_.backward_bias(c, dqkv, g);
+  // Without rotation, a key bias adds the same number to all scores of a query. Softmax ignores
+  // this number, so the gradient is exactly zero. The computed sum has rounding noise, which AdamW
+  // would turn into full-size steps.
+  if (const Vector<T> bias = qkv_.in_unit(g.units.own).bias; !is_rotary && bias.size() > 0) {
+    const auto count = static_cast<std::size_t>(shape_.own.kv_width);
+    kernels::fill<T>(*c.exec, Vector<T>(bias.data() + shape_.own.width, count), 0);
+  }
+  const Matrix<T> dx = needs_input ? c.hidden_grad : Matrix<T>();
+  if (needs_input) qkv_.backward_input(c, pass.parameters, dqkv, dx);
+  qkv_.backward_adapters(c, pass.parameters, x, dqkv, g, dx);
+}
+
+template <class T>
+void Attention<T>::cache(memory::Arenas& arenas, Activations& shared,
+                         const kernels::CacheShape& shape, Index rows) {
+  cached_elements_ = shape.elements();
+  cache_ = {arenas.take<T>(memory::Category::activations, cached_elements_),
+            arenas.take<T>(memory::Category::activations, cached_elements_)};
+  const LocalShape& own = shape_.own;
+  normal_ = shared.take<T>(false, "norm1", rows, shape_.hidden);
+  statistics_ = {shared, false, "mean1", "rstd1", shape_, rows};
+  qkv_out_ = shared.take<T>(false, "qkv", rows, qkv_.out());
+  attention_ = shared.take<T>(false, "attention", rows, own.width);
+  if (shape_.qk_norm) rotated_ = shared.take<T>(false, "rotated", rows, own.width + own.kv_width);
+}
+
+template <class T>
+void Attention<T>::clear_cache(const Execution& exec) {
+  const auto count = static_cast<std::size_t>(cached_elements_);
+  kernels::fill<T>(exec, Vector<T>(cache_.keys, count), 0);
+  kernels::fill<T>(exec, Vector<T>(cache_.values, count), 0);
+}
+
+template <class T>
+void Attention<T>::step(const CachedRows<T>& rows, const T* unit, Matrix<const T> x, Matrix<T> y) {
+  const LocalShape& own = shape_.own;
+  const Matrix<T> normal = rows.of(normal_), qkv = rows.of(qkv_out_);
+  norm_.forward(rows.exec, unit, x, normal, statistics_);
+  qkv_.step(rows, unit, normal, qkv);
+  const kernels::AttentionShape heads{1, 1, own.heads, own.kv_heads, shape_.head_dim};
+  auto in = kernels::operands_in<const T>(qkv, heads);
+  if (shape_.positions == PositionKind::rotary) {
+    const Matrix<T> rotated = shape_.qk_norm ? rows.of(rotated_) : qkv;
+    kernels::rotary_at<T>(rows.exec, {shape_.sequence, own.heads, own.kv_heads, shape_.head_dim},
+                          rows.rotary, rows.places.position, head_norms(unit), qkv, rotated);
+    const Index stride = rotated.extent(1);
+    in.q = {rotated.data(), stride}, in.k = {rotated.data() + own.width, stride};
+  }
+  const Matrix<T> attention = rows.of(attention_);
+  kernels::store_keys_values<T>(rows.exec, rows.cache, rows.places, in.k, in.v, cache_);
+  kernels::cached_attention<T>(rows.exec, rows.cache, rows.places, in.q, cache_, attention);
+  projection_.step_to_stream(rows, unit, attention, x, y);
+}
+
+namespace {
+
+/// Causal attention: half of all scores and of their products with v.
+double attention_operations(const TransformerShape& s) {
+  return 2 * static_cast<double>(s.sequence) * static_cast<double>(s.own.width);
+}
+
+}  // namespace
+
+template <class T>
+Work Attention<T>::forward_work(const PassShape& pass) const {
+  Work work(shape_, pass);
+  work.operations =
+      qkv_.forward_operations() + attention_operations(shape_) + projection_.forward_operations();
+  work.messages.gather_stream();
+  work.messages.exchange_heads();
+  work.messages.sum_stream();
+  return work;
+}
+
+template <class T>
+Work Attention<T>::recompute_work(const PassShape& pass, Kept kept, bool is_last) const {
+  Work work(shape_, pass);
+  if (kept == Kept::products) {
+    const Index rotated = shape_.qk_norm ? 2 * (shape_.own.width + shape_.own.kv_width) : 0;
+    work.elements = static_cast<double>(2 * shape_.hidden + rotated);
+  }
+  if (kept != Kept::input) return work;
+  work.operations = qkv_.forward_operations() + attention_operations(shape_);
+  work.messages.gather_stream();
+  work.messages.exchange_heads();
+  if (is_last) return work;
+  work.operations += projection_.forward_operations();
+  work.messages.sum_stream();
+  return work;
+}
+
+template <class T>
+Work Attention<T>::backward_work(const PassShape& pass, bool needs_input) const {
+  Work work(shape_, pass);
+  Messages& messages = work.messages;
+  const bool reaches_qkv = needs_input || qkv_.trains();
+  work.operations = projection_.backward_operations(reaches_qkv);
+  messages.gather_stream();
+  projection_.add_gradient_messages(messages);
+  if (!reaches_qkv) return work;
+  work.operations += 2 * attention_operations(shape_) + qkv_.backward_operations(needs_input);
+  messages.exchange_heads();
+  if (shape_.qk_norm && !shape_.is_frozen()) messages.sum_gradient(2 * shape_.head_dim);
+  if (qkv_.trains()) messages.gather_stream();
+  qkv_.add_gradient_messages(messages);
+  if (!needs_input) return work;
+  messages.sum_stream();
+  messages.sum_norm_gradient();
+  return work;
+}
+
+template <class T>
+double Attention<T>::recomputed_in_backward(Kept /*kept*/) const {
+  return qkv_.recomputed_operations() + projection_.recomputed_operations();
+}
+
+#define KZERO_INSTANTIATE(T) template class Attention<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::model

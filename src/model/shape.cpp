@@ -1,0 +1,57 @@
+#include "model/shape.hpp"
+
+#include <algorithm>
+
+#include "model/families.hpp"
+
+namespace kzero::model {
+
+namespace {
+
+LocalShape local_shape(const TransformerShape& s, const TensorRank& t) {
+  LocalShape own;
+  own.heads = s.heads / t.size;
+  own.width = own.heads * s.head_dim;
+  own.kv_heads = s.kv_heads >= t.size ? s.kv_heads / t.size : 1;
+  own.kv_width = own.kv_heads * s.head_dim;
+  own.kv_copies = s.kv_heads >= t.size ? 1 : t.size / s.kv_heads;
+  own.feed_forward = part_size(s.feed_forward, t.size, t.rank);
+  own.vocab = part_size(s.vocab, t.size, t.rank);
+  own.first_token = part_begin(s.vocab, t.size, t.rank);
+  return own;
+}
+
+AdapterSettings settings_of(const deck::Lora& lora) {
+  if (!trains_adapters(lora)) return {};
+  return {lora.rank, static_cast<float>(lora.alpha / static_cast<double>(lora.rank)), lora.targets};
+}
+
+}  // namespace
+
+TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t,
+                                   const deck::Lora& lora, const SequenceRank& part)
+    : TransformerParts(family_of(m.family).parts),
+      layers(m.layers),
+      hidden(m.hidden),
+      heads(m.heads),
+      kv_heads(m.kv_heads > 0 ? m.kv_heads : m.heads),
+      head_dim(m.head_dim > 0 ? m.head_dim : m.hidden / m.heads),
+      sequence(m.sequence),
+      vocab(m.vocab),
+      feed_forward(m.feed_forward > 0 ? m.feed_forward : 4 * m.hidden),
+      qkv_bias(biases || m.qkv_bias),
+      qk_norm(m.qk_norm),
+      tied_embeddings(m.tied_embeddings),
+      sequence_parallel(m.sequence_parallel),
+      norm_eps(static_cast<float>(m.norm_eps)),
+      tensor(t),
+      sequence_rank(part),
+      own(local_shape(*this, t)),
+      adapters(settings_of(lora)) {}
+
+Index TransformerShape::longest_bias() const {
+  const Index of_qkv = qkv_bias ? own.qkv_width() : 0;
+  return biases ? std::max({of_qkv, hidden, hidden_columns()}) : of_qkv;
+}
+
+}  // namespace kzero::model
