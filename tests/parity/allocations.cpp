@@ -76,7 +76,7 @@ TEST_P(Allocations, NoneInAStepThatIsVerified) {
 }
 
 TEST(OptimizerAllocations, NoneInAStepOfAnyKind) {
-  for (const auto& [name, kind] : deck::optimizers) {
+  for (const auto& [name, kind, meaning] : deck::optimizers) {
     SCOPED_TRACE(name);
     deck::Config config = small_deck();
     config.optimizer.kind = kind;

@@ -134,7 +134,7 @@ TEST(Lora, FrozenWeightsHaveNoState) {
 
 TEST(Lora, EveryOptimizerTrainsAdapters) {
   const grid::Group group = first_ranks(launch_ranks());
-  for (const auto& [name, kind] : deck::optimizers) {
+  for (const auto& [name, kind, meaning] : deck::optimizers) {
     deck::Config config = with_lora(as_llama(lora_deck(1), 2));
     config.optimizer.kind = kind;
     set_offload_if_needed(config);

@@ -135,7 +135,7 @@ TEST_P(OptimizerKinds, RestartInAnotherStageBitForBit) {
 
 std::vector<Variant> variants() {
   std::vector<Variant> all;
-  for (const auto& [name, kind] : deck::optimizers) {
+  for (const auto& [name, kind, meaning] : deck::optimizers) {
     for (const Dtype precision : {Dtype::fp32, Dtype::bf16}) all.push_back({kind, precision});
     all.push_back({kind, Dtype::bf16, true});
   }

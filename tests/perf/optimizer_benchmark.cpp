@@ -144,7 +144,7 @@ template <class T>
 void measure(const char* precision, int repeats) {
   double adamw = 0;
   fmt::print("{}\n{:<12}{:>12}{:>14}{:>10}\n", precision, "kind", "ms", "ns/element", "AdamW's");
-  for (const auto& [name, kind] : deck::optimizers) {
+  for (const auto& [name, kind, meaning] : deck::optimizers) {
     deck::Optimizer deck;
     deck.kind = kind;
     Case<T> one(deck);

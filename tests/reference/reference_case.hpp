@@ -62,7 +62,7 @@ class ReferenceCase {
 
   void set_optimizer(deck::Optimizer& optimizer) const {
     const auto kind = file_.attribute<std::string>("/", "kind");
-    for (const auto& [name, value] : deck::optimizers) {
+    for (const auto& [name, value, meaning] : deck::optimizers) {
       if (name == kind) optimizer.kind = value;
     }
     EXPECT_EQ(name_of(optimizer.kind), kind);
