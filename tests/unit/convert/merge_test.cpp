@@ -1,9 +1,13 @@
 // Adapters of GPT-2, whose weights are [in,out] and whose layers are not square, merged into them.
 #include <cmath>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/reader.hpp"
 #include "checkpoint/writer.hpp"
+#include "convert/adapter.hpp"
+#include "convert/adapter_config.hpp"
 #include "convert/adapter_export.hpp"
 #include "convert/weight_files.hpp"
 #include "unit/convert/models.hpp"
@@ -93,6 +97,19 @@ TEST_F(MergeTest, AdaptersOfGpt2AreAddedToWeightsOfInAndOut) {
       if (expected != w) ++changed;
     }
     EXPECT_EQ(changed, 8U);  // four layers of two blocks
+  }
+}
+
+TEST_F(MergeTest, AnExportOfGpt2SaysHowItsWeightsLieAndIsReadAgain) {
+  const checkpoint::Found found = adapter_checkpoint();
+  export_adapter(found, folder / "adapter", "the base", {});
+  std::ifstream file(folder / "adapter" / adapter_config_name);
+  EXPECT_EQ(nlohmann::json::parse(file).at("fan_in_fan_out"), true);
+  const AdapterWeights again(folder / "adapter", lora, model.family, table);
+  for (const checkpoint::Parameter& p : found.manifest.parameters) {
+    std::vector<float> values(static_cast<std::size_t>(p.elements()));
+    again.load_range(p.name, {0, p.elements()}, values);
+    EXPECT_EQ(values, saved.at(std::string(param::master_weights)).at(p.name)) << p.name;
   }
 }
 

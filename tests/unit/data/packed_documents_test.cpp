@@ -255,6 +255,12 @@ TEST_F(Packed, DatasetsDivideDocuments) {
     targets_of_last += found.count;
   }
   EXPECT_EQ(last.fullness().targets, targets_of_last);
+  Index tokens_of_last = 0;
+  for (const Document& one : std::span(documents).subspan(40)) tokens_of_last += one.size();
+  EXPECT_EQ(last.fullness().tokens, tokens_of_last);
+  deck.validation_fraction = 0.3;
+  EXPECT_NE(open_dataset(deck, sequence, 1000, 7).training->source(0).digest(),
+            data.training->source(0).digest());
   EXPECT_TRUE(data.training->has_documents());
   deck.blend = {{"first", deck.files, 3}, {"second", {write("b.docs", documents)}, 1}};
   deck.files.clear();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/exact_sum.hpp"
 #include "support/guarded.hpp"
 #include "support/numbers.hpp"
 #include "support/same_bits.hpp"
@@ -113,6 +114,40 @@ TYPED_TEST(Average, OnTheHostIsTheSame) {
   if constexpr (tensor::on_host) {
     EXPECT_TRUE(tests::same_bits(e, average));
   }
+}
+
+// LAMB's first pass changes no weights, so the average must not move then either.
+TEST(AverageOfTwoPasses, MovesOnceAStep) {
+  deck::Optimizer settings = averaged_settings(0.75);
+  settings.kind = deck::OptimizerKind::lamb;
+  const auto optimizer = make_optimizer(settings);
+  ASSERT_EQ(optimizer->passes(), 2);
+  const param::Table table = averaged_table();
+  const param::FlatLayout layout(table, 1);
+  const std::vector<float> zeros(average_count);
+  const Guarded<float> gradient(numbers<float>(average_count, 3)), parameters(average_count),
+      master(numbers<float>(average_count, 1)), first(zeros), second(zeros), average(zeros);
+  const Guarded<std::uint64_t> sums(
+      std::vector<std::uint64_t>(4 * kernels::ExactSum::words_of_sum));  // two of two parameters
+  Share<float> share{&table[0],
+                     &layout.unit(0),
+                     0,
+                     average_count,
+                     gradient.data(),
+                     parameters.data(),
+                     {master.data(), first.data(), second.data(), average.data()}};
+  share.adds = sums.data();
+  Update update{0.1, 2, 0.5};
+  optimizer->update({}, update, share);
+  EXPECT_TRUE(tests::same_bits(average.host(), zeros));
+  const std::vector<std::uint64_t> added = sums.host();
+  share.adds = nullptr, share.sums = added.data();
+  update.pass = 1;
+  optimizer->update({}, update, share);
+  std::vector<float> expected = master.host();
+  EXPECT_FALSE(tests::same_bits(expected, numbers<float>(average_count, 1)));
+  for (float& weight : expected) weight *= 0.25F;
+  EXPECT_TRUE(tests::same_bits(average.host(), expected));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // order is deterministic, and 128 threads cost no more than their work.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <ucontext.h>
 
 #include <functional>
@@ -12,17 +13,24 @@ namespace kzero::kernels {
 
 class Fibers {
  public:
-  /// Runs part(number) for all numbers in [0,count) and returns when all have returned.
+  /// Runs part(number) for all numbers in [0,count) and returns when all have returned. If the rest
+  /// wait at barriers for each other or for parts that have returned, fails the test and drops
+  /// them.
   static void run(int count, const std::function<void(int)>& part) {
     Fibers fibers(count, part);
     current = &fibers;
-    for (int running = count; running > 0;) {
+    for (int running = count, before = 0; running > 0; before = running) {
       running = 0;
+      fibers.moved_ = false;
       for (fibers.number_ = 0; fibers.number_ < count; ++fibers.number_) {
         Fiber& fiber = fibers.fibers_[fibers.number_];
         if (fiber.is_done) continue;
         swapcontext(&fibers.main_, &fiber.context);
         running += !fiber.is_done;
+      }
+      if (running > 0 && running == before && !fibers.moved_) {
+        ADD_FAILURE() << running << " of " << count << " threads wait at a barrier for ever";
+        break;
       }
     }
     current = nullptr;
@@ -30,6 +38,9 @@ class Fibers {
 
   /// The number of the running part, or -1 outside of run().
   static int number() { return current == nullptr ? -1 : current->number_; }
+
+  /// Says that a barrier has let its threads go.
+  static void moved() { current->moved_ = true; }
 
   /// Switches to the other parts.
   static void yield() { swapcontext(&current->fibers_[number()].context, &current->main_); }
@@ -65,6 +76,7 @@ class Fibers {
   std::vector<Fiber> fibers_;
   ucontext_t main_{};
   int number_ = 0;
+  bool moved_ = false;  // since the last part had its turn
 };
 
 /// The meeting point of a warp's lanes in an instruction.
@@ -77,6 +89,7 @@ class LaneMeeting {
     if (++arrived_ == count_) {
       arrived_ = 0;
       ++round_;
+      Fibers::moved();
     }
     while (round_ == mine) Fibers::yield();
   }
