@@ -9,12 +9,28 @@
 
 #include "kernels/attention/attention.hpp"
 #include "kernels/row_sums.hpp"
-#include "model/logits_chunk.hpp"
 #include "model/sequence_group.hpp"
 #include "model/shape.hpp"
 #include "model/tensor_group.hpp"
 
 namespace kzero::model {
+
+/// A chunk of logits [rows,V of this tensor rank]. Rows are `stride` elements apart. GEMMs compute
+/// with `columns` columns. Those from V on are scratch in the logits and 0 in their gradient.
+struct LogitsChunk {
+  Index rows = 0;
+  Index stride = 0;
+  Index columns = 0;
+};
+
+/// Chooses the chunk for a micro-batch of `rows` rows. All tensor ranks use the same rows because
+/// they communicate chunk by chunk.
+LogitsChunk logits_chunk(Index rows, const TransformerShape& shape, Dtype type,
+                         bool on_device = !tensor::on_host);
+
+/// The elements behind the output projection's matrix [V of this tensor rank,D] that its GEMMs read
+/// in 16 bits. They must be finite, and do not affect a result.
+Index read_behind_output(const TransformerShape& shape, bool on_device = !tensor::on_host);
 
 /// The scratch memory that the units of a model need, in elements. Units run one after another, so
 /// that the largest need counts.

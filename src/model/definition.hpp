@@ -91,9 +91,11 @@ class Definition {
   virtual param::Trace training_trace() const = 0;
   virtual param::Trace validation_trace() const = 0;
 
-  /// Training operations per token, forward and backward, without recomputation.
-  virtual double flops_per_token() const = 0;
-  virtual Recomputed recomputed_per_token() const = 0;
+  /// Training operations per token, forward and backward, without recomputation: 6 per parameter in
+  /// a product, and causal attention. Frozen parameters count 4, since their gradients are not
+  /// computed. What backward does not reach does not count.
+  double flops_per_token() const;
+  Recomputed recomputed_per_token() const;
 
   /// The tensor group's collectives of a micro-batch of `rows` rows, or of a chunk of it. Empty for
   /// a group of one.

@@ -16,8 +16,6 @@ class TransformerDefinition : public Definition {
   param::Table table(const TensorRank& tensor) const override;
   param::Trace training_trace() const override;
   param::Trace validation_trace() const override;
-  double flops_per_token() const override;
-  Recomputed recomputed_per_token() const override;
   std::vector<ModelCollective> tensor_collectives(const TensorRank& tensor, Index rows,
                                                   Dtype precision) const override;
   std::vector<ModelCollective> sequence_collectives(const TensorRank& tensor,

@@ -32,12 +32,21 @@ constexpr std::string_view name_of(Pass pass) {
   return names[static_cast<int>(pass)];
 }
 
+/// The arithmetic of an operation per token, over all tensor ranks.
+struct OperationWork {
+  double operations = 0;           // of products and attention, without recomputation
+  double recomputed = 0;           // of those that run again
+  double recomputed_elements = 0;  // that elementwise passes read and write again
+  double kept = 0;                 // elements that are copied to the host or back
+};
+
 /// One operation: unit `unit` run in one direction. Pass::loss runs the last unit forward and
 /// backward in one operation.
 struct Operation {
   Pass pass = Pass::forward;
   Index unit = 0;
   std::vector<Value> reads, writes;
+  OperationWork work{};
 };
 
 using Trace = std::vector<Operation>;

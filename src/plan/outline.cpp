@@ -182,40 +182,36 @@ class DataGroup {
   Index slice_, slots_;
 };
 
-/// Returns each operation's share of a micro-batch's arithmetic, by the parameters that it
-/// multiplies: once in forward and twice in backward, or once if they are frozen. The first unit
-/// only looks up embeddings, unless the loss multiplies by them, too.
-std::vector<OutlinedOperation> outlined(const engine::Blueprint& b) {
+/// Returns each operation with its share of a micro-batch's arithmetic, as the trace tells it.
+std::vector<OutlinedOperation> outlined(const deck::Config& config, const engine::Blueprint& b) {
   const zero::Schedule& schedule = b.training;
+  const Index rows = config.train.micro_batch * config.model.sequence / config.grid.sequence;
+  const Index own = config.recompute.partition ? ceil_div(rows, config.grid.tensor) : rows;
+  const double kept_bytes = number(own * bytes_of(config.train.precision));
   std::vector<OutlinedOperation> all;
-  Index head = 0;
   double work = 0, recomputed = 0;
   for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
     const param::Operation& operation = schedule.trace()[i];
     const zero::ScheduleStep& step = schedule.steps()[i];
-    OutlinedOperation next{.needs = step.needs,
-                           .complete = step.complete,
-                           .pass = operation.pass,
-                           .unit = operation.unit};
+    OutlinedOperation next{
+        .work = operation.work.operations,
+        .recomputed = operation.work.recomputed + operation.work.recomputed_elements,
+        .kept_bytes = operation.work.kept * kept_bytes,
+        .needs = step.needs,
+        .complete = step.complete,
+        .pass = operation.pass,
+        .unit = operation.unit};
     for (const zero::BufferOffset& place : step.gathers) next.gathers.push_back(place.unit);
-    const auto elements = [&](Index unit) { return number(b.layout.unit(unit).elements); };
-    const auto backward = [&](Index unit) { return b.table[unit].trains ? 2 : 1; };
-    if (operation.pass == param::Pass::loss) {
-      head = operation.unit;
-      for (const Index unit : step.needs) next.work += (1 + backward(unit)) * elements(unit);
-    } else if (operation.unit > 0) {
-      const bool is_backward = operation.pass == param::Pass::backward;
-      next.work = (is_backward ? backward(operation.unit) : 1) * elements(operation.unit);
-      // The last block is not computed again.
-      if (is_backward && operation.unit + 1 < head) next.recomputed = elements(operation.unit);
-    }
     work += next.work;
     recomputed += next.recomputed;
     all.push_back(std::move(next));
   }
-  for (OutlinedOperation& operation : all) {
-    operation.work /= work > 0 ? work : 1;
-    operation.recomputed = recomputed > 0 ? operation.recomputed / recomputed : operation.work;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].work /= work > 0 ? work : 1;
+    all[i].recomputed = recomputed > 0 ? all[i].recomputed / recomputed : all[i].work;
+    // Backward runs the units in descending order.
+    all[i].has_kept_before =
+        all[i].pass == param::Pass::backward && i + 1 < all.size() && all[i + 1].kept_bytes > 0;
   }
   return all;
 }
@@ -280,20 +276,6 @@ MatrixTurns matrix_turns(const engine::Blueprint& b, const DataGroup& group, Ind
   return turns;
 }
 
-/// Adds the copies of blocks' kept inputs to the host and back. Every unit between the first and
-/// the one with the loss is a block.
-void keep_on_host(const deck::Config& config, std::vector<OutlinedOperation>& all) {
-  const auto is_loss = [](const OutlinedOperation& o) { return o.pass == param::Pass::loss; };
-  const Index head = std::ranges::find_if(all, is_loss)->unit;
-  const Index rows = config.train.micro_batch * config.model.sequence / config.grid.sequence;
-  const Index own = config.recompute.partition ? ceil_div(rows, config.grid.tensor) : rows;
-  for (OutlinedOperation& operation : all) {
-    if (operation.unit < 1 || operation.unit >= head) continue;
-    operation.kept_bytes = number(own * config.model.hidden * bytes_of(config.train.precision));
-    operation.has_kept_before = operation.pass == param::Pass::backward && operation.unit > 1;
-  }
-}
-
 HostUpdate host_update(const deck::Config& config, const engine::Blueprint& b) {
   if (!engine::offloads(config)) return {};
   constexpr Index buffers = 4;  // of optim::CpuOffloadOptimizer, which share a bucket
@@ -326,8 +308,7 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
   o.in_flight = o.has_rings || o.reductions_overlap;
   o.device_sums = o.has_rings;
   o.slots = group.slots();
-  o.operations = outlined(b);
-  if (config.recompute.offload == deck::Offload::host) keep_on_host(config, o.operations);
+  o.operations = outlined(config, b);
   o.updates = update_shares(b);
   o.host_update = host_update(config, b);
   add_model_traffic(config, b, o);

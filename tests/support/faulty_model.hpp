@@ -96,8 +96,6 @@ class FaultyDefinition : public model::Definition {
   }
   param::Trace training_trace() const override { return inner_->training_trace(); }
   param::Trace validation_trace() const override { return inner_->validation_trace(); }
-  double flops_per_token() const override { return inner_->flops_per_token(); }
-  model::Recomputed recomputed_per_token() const override { return inner_->recomputed_per_token(); }
   std::vector<model::ModelCollective> tensor_collectives(const model::TensorRank& tensor,
                                                          Index sequences,
                                                          Dtype precision) const override {

@@ -195,8 +195,9 @@ class ToyDefinition : public model::Definition {
   }
 
   param::Trace training_trace() const override {
+    const double product = static_cast<double>(s_.width) * static_cast<double>(s_.vocab);
     return {{param::Pass::forward, 0, {parameters(0)}, {x}},
-            {param::Pass::loss, 1, {parameters(1), x}, {dx, gradient(1)}},
+            {param::Pass::loss, 1, {parameters(1), x}, {dx, gradient(1)}, {6 * product}},
             {param::Pass::backward, 0, {dx}, {gradient(0)}}};
   }
 
@@ -205,10 +206,6 @@ class ToyDefinition : public model::Definition {
             {param::Pass::loss, 1, {parameters(1), x}, {}}};
   }
 
-  double flops_per_token() const override {
-    return 6 * static_cast<double>(s_.width) * static_cast<double>(s_.vocab);
-  }
-  model::Recomputed recomputed_per_token() const override { return {}; }
   std::vector<model::ModelCollective> tensor_collectives(const model::TensorRank&, Index,
                                                          Dtype) const override {
     return {};

@@ -4,7 +4,6 @@
 
 #include "driven_model.hpp"
 #include "model/residual_stream.hpp"
-#include "model/transformer_trace.hpp"
 #include "random_samples.hpp"
 #include "support/guarded.hpp"
 
@@ -132,8 +131,9 @@ TYPED_TEST(Recompute, BytesDropByTheFormula) {
 
 TEST(RecomputeTrace, OfABlockReadsItsInputAndNothingElseThatForwardLeft) {
   const deck::Model model = odd_model(3);
-  const auto plain = model::transformer_trace(model, RecomputeMode::none);
-  const auto again = model::transformer_trace(model, RecomputeMode::full);
+  const auto plain = model::TransformerDefinition(model, {}).training_trace();
+  const auto again =
+      model::TransformerDefinition(model, {.mode = RecomputeMode::full}).training_trace();
   EXPECT_EQ(plain.size(), again.size());
   const auto names = [](const std::vector<param::Value>& values) {
     std::string text;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "model/logits_chunk.hpp"
+#include "model/context.hpp"
 #include "param/flat_layout.hpp"
 
 namespace kzero::model {
