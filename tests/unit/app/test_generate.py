@@ -48,6 +48,25 @@ class GenerateTest(LaunchTest):
         return "prompts.jsonl"
 
 
+class Library(GenerateTest):
+    def test_the_example_prints_the_token_that_the_program_takes(self):
+        example = str(Path(KZERO).with_name("next_token"))
+        prompt = PROMPTS[0]
+        (line,) = self.lines("--prompt", prompt, "--temperature", "0")
+
+        def next_token(*tokens, ranks=1):
+            command = [*LAUNCHER, str(ranks), example, "saved", *tokens]
+            return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+
+        tokens = [str(byte) for byte in prompt.encode()]
+        for ranks in (1, 3):
+            found = next_token(*tokens, ranks=ranks)
+            self.assertEqual((found.stdout, found.returncode), (f"{line['tokens'][0]}\n", 0), found.stderr)
+        refused = next_token("256")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn('"256" is not a token: tokens are numbers from 0 to 255', refused.stderr)
+
+
 class Texts(GenerateTest):
     def test_prompts_of_every_kind_are_continued_alike(self):
         file = self.prompts_file()
