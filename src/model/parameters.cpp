@@ -51,7 +51,9 @@ std::string prefix_of(const deck::Model& model, Index i) {
 
 Declaration::Declaration(const TransformerShape& s, const deck::Model& model, Index i)
     : Declaration(s, model, UnitParameters("block " + std::to_string(i), prefix_of(model, i)),
-                  UnitParameters("adapters " + std::to_string(i), prefix_of(model, i))) {}
+                  UnitParameters("adapters " + std::to_string(i), prefix_of(model, i))) {
+  block = i;
+}
 
 ParamSpec matrix_spec(std::string name, Index rows, Index columns, double std) {
   return {std::move(name), {rows, columns}, Init::normal, std, true};

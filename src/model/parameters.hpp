@@ -50,6 +50,7 @@ struct Declaration {
   const TransformerShape& shape;
   const TransformerFamily& family;
   Extents extents;
+  Index block = -1;          // i, or -1 for another unit
   double std, residual_std;  // of weights, and of those that write to the residual stream
   UnitParameters own, adapters;
 

@@ -8,6 +8,7 @@
 #include "comm/backends.hpp"
 #include "grid/process_grid.hpp"
 #include "model/decoder.hpp"
+#include "model/model.hpp"
 #include "param/flat_layout.hpp"
 #include "support/device_memory.hpp"
 #include "support/numbers.hpp"
