@@ -126,9 +126,6 @@ class CheckTree(unittest.TestCase):
         )
         self.expect("grid/more.hpp:1: namespace kzero::comm", {"grid/more.hpp": declared.replace("grid", "comm")})
 
-    def test_a_long_file(self):
-        self.expect("401 lines", self.comm("int a;\n" * 398))
-
     def test_a_long_function(self):
         self.expect(
             "comm/more.cpp:3: a function of 61 lines",
