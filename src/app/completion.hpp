@@ -15,7 +15,7 @@ namespace kzero::app {
 void add_completion(CLI::App& cli, const std::string& program, std::function<ExitCode()>& chosen);
 
 /// Answers `kzero __complete WORDS...`, the command that the scripts call, with the candidates for
-/// the last word (app/completion_candidates.hpp). Returns false for any other command line.
+/// the last word (completions() in completion.cpp). Returns false for any other command line.
 bool answers_shell(const CLI::App& cli, int argc, const char* const* argv);
 
 }  // namespace kzero::app

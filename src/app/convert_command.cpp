@@ -17,7 +17,7 @@
 #include "deck/quantity.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
-#include "engine/saved_parameters.hpp"
+#include "engine/stored_weights.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "model/definition.hpp"

@@ -12,7 +12,6 @@
 
 #include "base/descriptor.hpp"
 #include "base/error.hpp"
-#include "base/uninterrupted.hpp"
 #include "deck/schema.hpp"
 
 namespace kzero::app {

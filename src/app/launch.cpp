@@ -14,7 +14,7 @@
 #include "grid/process_grid.hpp"
 #include "model/definition.hpp"
 #include "runtime/host_name.hpp"
-#include "runtime/launcher.hpp"
+#include "runtime/launch.hpp"
 #include "runtime/threads.hpp"
 
 namespace kzero::app {

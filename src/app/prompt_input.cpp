@@ -13,7 +13,6 @@
 #include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "base/uninterrupted.hpp"
 
 namespace kzero::app {
 

@@ -1,6 +1,8 @@
 // Checksums of ranges of bytes: XXH3, 64 bits. They guard against damage, not against malice.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,5 +29,13 @@ class Digest {
 
 /// Formats a digest as sixteen lower-case hexadecimal digits.
 std::string format_checksum(std::uint64_t digest);
+
+// SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash of short messages. Nobody can compute it
+// without the key, or learn the key from hashes.
+
+/// 128 random bits. The first word holds bytes 0 to 7 of the published key, in little endian.
+using SipKey = std::array<std::uint64_t, 2>;
+
+std::uint64_t siphash(const SipKey& key, std::span<const std::byte> bytes);
 
 }  // namespace kzero

@@ -11,8 +11,8 @@
 
 #include "base/bytes.hpp"
 #include "base/checksum.hpp"
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
-#include "base/uninterrupted.hpp"
 
 namespace kzero {
 

@@ -2,9 +2,27 @@
 // its waits. The sums tell how busy a rank is.
 #pragma once
 
-#include "base/core_delay.hpp"
-
 namespace kzero {
+
+// The time for which a thread was ready to run but had no core: other processes had it, or the
+// limit of a control group was reached.
+
+/// Reads the kernel's accounting of the thread that constructs it. Uses no memory beyond the
+/// object; a reading costs half a microsecond.
+class CoreDelay {
+ public:
+  CoreDelay();
+  ~CoreDelay();
+  CoreDelay(const CoreDelay&) = delete;
+  CoreDelay& operator=(const CoreDelay&) = delete;
+
+  /// Seconds since the thread began; 0 where the kernel keeps no such account. Any thread may call
+  /// this while the measured thread lives.
+  double seconds() const;
+
+ private:
+  int descriptor_;
+};
 
 /// Counts its lifetime as time that the calling thread waits for other ranks. If such objects nest,
 /// only the outermost counts. Allocates no memory; costs a few microseconds.

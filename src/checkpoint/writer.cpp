@@ -8,7 +8,7 @@
 #include "base/timeline.hpp"
 #include "base/version.hpp"
 #include "checkpoint/folder/retention.hpp"
-#include "checkpoint/format/record.hpp"
+#include "checkpoint/format/shards_to_store.hpp"
 #include "checkpoint/format/validate.hpp"
 #include "grid/agreement.hpp"
 #include "storage/files.hpp"

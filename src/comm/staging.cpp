@@ -2,8 +2,6 @@
 
 #include <mpi.h>
 
-#include "comm/byte_view.hpp"
-
 namespace kzero::comm {
 
 namespace {

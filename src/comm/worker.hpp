@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "base/core_delay.hpp"
+#include "base/waited.hpp"
 
 namespace kzero::comm {
 

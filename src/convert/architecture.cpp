@@ -9,7 +9,6 @@
 #include "base/printable.hpp"
 #include "convert/config_keys.hpp"
 #include "convert/gpt2_config.hpp"
-#include "convert/json_file.hpp"
 #include "convert/llama_config.hpp"
 #include "convert/model_file.hpp"
 #include "convert/weight_files.hpp"

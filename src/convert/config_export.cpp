@@ -6,8 +6,8 @@
 #include "base/error.hpp"
 #include "convert/architecture.hpp"
 #include "convert/gpt2_config.hpp"
-#include "convert/json_file.hpp"
 #include "convert/llama_config.hpp"
+#include "convert/model_file.hpp"
 #include "convert/rope_config.hpp"
 #include "convert/weight_files.hpp"
 

@@ -1,8 +1,11 @@
 #include "convert/model_file.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
+#include "base/json.hpp"
 #include "base/printable.hpp"
 
 namespace kzero::convert {
@@ -40,6 +43,16 @@ fs::path model_file(const fs::path& folder, const std::string& name) {
                 "itself there",
                 printable(file.string()), printable_start(target.string()));
   return file;
+}
+
+nlohmann::json json_object(const std::filesystem::path& path, std::string_view text) {
+  nlohmann::json value = parse_json(text);
+  KZERO_REQUIRE(value.is_object(), ExitCode::files, "{}: is not a JSON object", path.string());
+  return value;
+}
+
+nlohmann::json read_json_object(const std::filesystem::path& path, Index limit_bytes) {
+  return json_object(path, load_file(path, limit_bytes));
 }
 
 }  // namespace kzero::convert

@@ -1,9 +1,12 @@
-// The files of a model's folder. Somebody else may have made the folder, so a link in it must not
-// make kzero read, or copy into an export, a file from elsewhere.
+// Files of a model, and JSON files.
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
+
+#include "base/types.hpp"
 
 namespace kzero::convert {
 
@@ -12,5 +15,13 @@ namespace kzero::convert {
 /// one exception: links to files of models--NAME/blobs, as the snapshots of a Hugging Face cache
 /// have them. The folder itself may be a link. The file need not exist.
 std::filesystem::path model_file(const std::filesystem::path& folder, const std::string& name);
+
+// Reads JSON files from outside with limits on the size of a file and the nesting of values.
+
+/// Parses a file's text as an object. Throws Error(files) if it is anything else.
+nlohmann::json json_object(const std::filesystem::path& path, std::string_view text);
+
+/// Reads the object in a file of at most `limit_bytes`. Throws Error(files).
+nlohmann::json read_json_object(const std::filesystem::path& path, Index limit_bytes);
 
 }  // namespace kzero::convert

@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/input_file.hpp"
 #include "base/printable.hpp"
-#include "convert/json_file.hpp"
 #include "convert/model_file.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "convert/weight_files.hpp"

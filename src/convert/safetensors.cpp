@@ -11,7 +11,7 @@
 #include "base/float16.hpp"
 #include "base/json.hpp"
 #include "base/printable.hpp"
-#include "convert/json_file.hpp"
+#include "convert/model_file.hpp"
 
 namespace kzero::convert {
 

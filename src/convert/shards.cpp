@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "convert/json_file.hpp"
+#include "convert/model_file.hpp"
 
 namespace kzero::convert {
 

@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "convert/json_file.hpp"
 #include "convert/model_file.hpp"
 
 namespace kzero::convert {

@@ -4,17 +4,39 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "convert/architecture.hpp"
 #include "convert/finite.hpp"
-#include "convert/mean_row.hpp"
+#include "convert/safetensors.hpp"
 #include "convert/weight_files.hpp"
 
 namespace kzero::convert {
 
 namespace {
+
+/// Returns the mean of the rows of a tensor [rows, width], summed in fp64 in the order of the rows:
+/// a function of the file alone. Throws Error(files) for values that are not finite. Reads the
+/// tensor in parts of a few MiB.
+std::vector<float> mean_row(const SafetensorsFile& file, const Tensor& tensor) {
+  constexpr Index part_elements = Index{1} << 20;
+  const Index rows = tensor.shape.front(), width = tensor.shape.back();
+  const Index rows_of_part = std::max<Index>(1, part_elements / width);
+  std::vector<double> sums(static_cast<std::size_t>(width));
+  std::vector<float> part;
+  for (Index row = 0; row < rows; row += rows_of_part) {
+    const checkpoint::Range range{row * width, std::min(rows_of_part, rows - row) * width};
+    part.resize(range.count);
+    file.read(tensor, range, part);
+    require_finite(file.path().string(), {tensor.name, tensor.shape}, range, part);
+    for (std::size_t i = 0; i < part.size(); ++i) sums[i % sums.size()] += part[i];
+  }
+  std::vector<float> mean;
+  for (const double sum : sums) mean.push_back(static_cast<float>(sum / static_cast<double>(rows)));
+  return mean;
+}
 
 using checkpoint::Parameter;
 using checkpoint::Range;

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/input_file.hpp"
-#include "data/llmc_header.hpp"
+#include "data/formats.hpp"
 
 namespace kzero::data {
 

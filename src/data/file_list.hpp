@@ -1,10 +1,13 @@
 // Expands the paths and patterns of the deck into files.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
 #include "base/problem_list.hpp"
+#include "base/types.hpp"
 
 namespace kzero::data {
 
@@ -15,5 +18,16 @@ namespace kzero::data {
 /// match becomes a problem. Whether a path without wildcards exists is not checked.
 std::vector<std::string> expand_files(const std::vector<std::string>& patterns,
                                       ProblemList& problems);
+
+// Faults that data files of every format may have.
+
+/// Describes why a file could not be opened, with advice; `problem` is errno.
+std::string reason_of(int problem, const std::string& path);
+
+/// Throws Error(files) unless the mode is that of a regular file.
+void require_regular(const std::string& path, mode_t mode);
+
+/// Advice for a file whose largest token is `most`, beyond the vocabulary.
+std::string vocabulary_advice(Index most);
 
 }  // namespace kzero::data

@@ -30,6 +30,10 @@ struct TokenLayout {
   bool is_signed = false;  // stored as signed integers; negative values are not tokens
 };
 
+/// The header of llm.c's files, as dev/data/data_common.py of llm.c writes it: 256 int32, which
+/// begin with a magic number, a version and the number of tokens, or of examples (choice_file.hpp).
+inline constexpr Index llmc_header_bytes = 256 * 4;
+
 /// An opened file: its size, and its first bytes, as many as the longest header has, or all.
 struct OpenedFile {
   const std::string& path;

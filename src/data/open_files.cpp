@@ -12,8 +12,8 @@
 #include <filesystem>
 
 #include "base/checksum.hpp"
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
-#include "base/uninterrupted.hpp"
 
 namespace kzero::data {
 

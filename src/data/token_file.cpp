@@ -12,8 +12,8 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
-#include "data/file_faults.hpp"
-#include "data/llmc_header.hpp"
+#include "data/file_list.hpp"
+#include "data/formats.hpp"
 
 namespace kzero::data {
 

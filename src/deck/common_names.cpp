@@ -1,4 +1,4 @@
-#include "deck/common_names.hpp"
+#include "deck/schema.hpp"
 
 #include <algorithm>
 #include <string>

@@ -7,11 +7,9 @@
 
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
-#include "deck/locator.hpp"
-#include "deck/syntax_problem.hpp"
+#include "deck/problem.hpp"
 #include "deck/toml.hpp"
-#include "deck/toml_hazards.hpp"
-#include "deck/toml_positions.hpp"
+#include "deck/toml_faults.hpp"
 
 namespace kzero::deck {
 

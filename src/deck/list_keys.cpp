@@ -1,8 +1,5 @@
 // The keys of the lists of tables: [[optimizer.group]], [[data.blend]] and [[evaluate]].
-#include "deck/list_keys.hpp"
-
 #include <algorithm>
-#include <charconv>
 
 #include "deck/key_builders.hpp"
 
@@ -173,43 +170,6 @@ const std::vector<TableList>& table_lists() {
                                 "Data whose loss the run computes: one table each (docs/data.md).",
                                 evaluation_keys, /*changes_bits=*/false)};
   return all;
-}
-
-const TableList* find_list(std::string_view path) {
-  for (const TableList& list : table_lists()) {
-    if (list.path == path) return &list;
-  }
-  return nullptr;
-}
-
-std::string table_path(std::string_view list, Index table) {
-  return std::string(list) + "[" + std::to_string(table) + "]";
-}
-
-const Key* find_list_key(std::string_view path) {
-  const std::size_t open = path.find('['), close = path.find("].");
-  if (open == std::string_view::npos || close == std::string_view::npos) return nullptr;
-  const TableList* list = find_list(path.substr(0, open));
-  Index number = -1;
-  const auto [end, error] = std::from_chars(path.data() + open + 1, path.data() + close, number);
-  if (list == nullptr || error != std::errc() || end != path.data() + close || number < 0 ||
-      number >= most_tables)
-    return nullptr;
-  for (const Key& key : list->keys[number]) {
-    if (key.path == path) return &key;
-  }
-  return nullptr;
-}
-
-std::vector<const Key*> keys_in(const Config& config) {
-  std::vector<const Key*> found;
-  for (const Key& key : keys()) found.push_back(&key);
-  for (const TableList& list : table_lists()) {
-    for (Index table = 0; table < std::min(list.size(config), most_tables); ++table) {
-      for (const Key& key : list.keys[table]) found.push_back(&key);
-    }
-  }
-  return found;
 }
 
 }  // namespace kzero::deck

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "deck/rule_parts.hpp"
 #include "deck/schema.hpp"
-#include "deck/violation_list.hpp"
 
 namespace kzero::deck {
 

@@ -9,7 +9,6 @@
 #include "base/printable.hpp"
 #include "base/utf8.hpp"
 #include "deck/architecture.hpp"
-#include "deck/common_names.hpp"
 #include "deck/problem.hpp"
 #include "deck/schema.hpp"
 

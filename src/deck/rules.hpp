@@ -35,4 +35,8 @@ std::vector<Violation> apply_rules(Config& config, const Target& target);
 /// every problem.
 void resolve(Config& config, const Target& target);
 
+/// One text for each group: why no parameter belongs to it, or nothing if one does.
+std::vector<std::string> empty_groups(const std::vector<OptimizerGroup>& groups,
+                                      const std::vector<std::string>& parameters);
+
 }  // namespace kzero::deck

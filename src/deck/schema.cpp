@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <numeric>
 
-#include "deck/common_names.hpp"
-#include "deck/list_keys.hpp"
 #include "deck/quantity.hpp"
 
 namespace kzero::deck {
@@ -104,6 +103,48 @@ std::vector<std::string> tables() {
     if (names.empty() || names.back() != key.table()) names.push_back(key.table());
   }
   return names;
+}
+
+const TableList* find_list(std::string_view path) {
+  for (const TableList& list : table_lists()) {
+    if (list.path == path) return &list;
+  }
+  return nullptr;
+}
+
+std::string table_path(std::string_view list, Index table) {
+  return std::string(list) + "[" + std::to_string(table) + "]";
+}
+
+namespace {
+
+/// Finds the key of a list's table, such as "data.blend[1].weight"; null if there is none.
+const Key* find_list_key(std::string_view path) {
+  const std::size_t open = path.find('['), close = path.find("].");
+  if (open == std::string_view::npos || close == std::string_view::npos) return nullptr;
+  const TableList* list = find_list(path.substr(0, open));
+  Index number = -1;
+  const auto [end, error] = std::from_chars(path.data() + open + 1, path.data() + close, number);
+  if (list == nullptr || error != std::errc() || end != path.data() + close || number < 0 ||
+      number >= most_tables)
+    return nullptr;
+  for (const Key& key : list->keys[number]) {
+    if (key.path == path) return &key;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<const Key*> keys_in(const Config& config) {
+  std::vector<const Key*> found;
+  for (const Key& key : keys()) found.push_back(&key);
+  for (const TableList& list : table_lists()) {
+    for (Index table = 0; table < std::min(list.size(config), most_tables); ++table) {
+      for (const Key& key : list.keys[table]) found.push_back(&key);
+    }
+  }
+  return found;
 }
 
 const Key* find_key(std::string_view path) {

@@ -124,4 +124,11 @@ std::string nearest_path(std::string_view path);
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates,
                     std::size_t limit);
 
+// Names that other training programs (nanoGPT, Hugging Face, Megatron-LM, DeepSpeed) use for the
+// keys of a deck. They are used only in error messages; a deck accepts only its own names.
+
+/// The path of the key that other programs call `name`, ignoring case and with '-' equal to '_'.
+/// Empty if there is none. kzero's own paths are not such names.
+std::string_view path_of_common_name(std::string_view name);
+
 }  // namespace kzero::deck

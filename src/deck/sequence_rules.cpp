@@ -1,4 +1,4 @@
-#include "deck/sequence_rules.hpp"
+#include "deck/rule_parts.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <string>
 
 #include "deck/schema.hpp"
-#include "deck/violation_list.hpp"
 
 namespace kzero::deck {
 

@@ -8,13 +8,15 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/timeline.hpp"
 #include "checkpoint/format/state_shard.hpp"
 #include "data/sampler.hpp"
 #include "engine/blueprint.hpp"
-#include "engine/initial_values.hpp"
 #include "engine/machinery.hpp"
+#include "engine/stored_weights.hpp"
+#include "grid/group.hpp"
 #include "optim/loss_scaler.hpp"
 #include "optim/spike_rule.hpp"
 
@@ -120,5 +122,18 @@ class Engine {
 /// outlive the engine. Throws Error(memory) if the engine does not fit. Not collective.
 std::unique_ptr<Engine> make_engine(const deck::Config& config, Blueprint blueprint,
                                     Machinery& machinery);
+
+/// Ends a run cleanly, without a checkpoint of the step. Every rank throws it at the same point.
+class Mismatch : public grid::AgreedError {
+ public:
+  /// `reason` is the reason in the end record: "verification" or "replay".
+  Mismatch(std::string reason, const std::string& text)
+      : AgreedError(ExitCode::other, text), reason_(std::move(reason)) {}
+
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
 
 }  // namespace kzero::engine

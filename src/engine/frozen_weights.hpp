@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/blueprint.hpp"
-#include "engine/initial_values.hpp"
+#include "engine/stored_weights.hpp"
 #include "grid/process_grid.hpp"
 #include "tensor/view.hpp"
 #include "zero/parameter_store.hpp"

@@ -1,8 +1,8 @@
 // The initial master weights of a training run.
 #pragma once
 
-#include "engine/initial_values.hpp"
 #include "engine/state_shards.hpp"
+#include "engine/stored_weights.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::engine {

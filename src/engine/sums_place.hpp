@@ -1,6 +1,9 @@
 // Where sums of gradients are kept between the micro-batches of a step, if the deck leaves it open
-// (zero.gradients = "auto").
+// (zero.gradients = "auto"), and advice on what nodes send to each other.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "deck/config.hpp"
 #include "engine/blueprint.hpp"
@@ -19,5 +22,9 @@ Index kept_sum_bytes(const zero::SumPlan& sums, const param::FlatLayout& layout)
 /// function of deck and grid alone, so a run chooses as its plan does; no bit depends on it.
 zero::SumPlan plan_sums(const deck::Config& config, const Blueprint& blueprint,
                         const zero::SumShape& shape);
+
+/// Returns which settings would let nodes send each sum of gradients, and each parameter, once a
+/// step. Empty if they do, if there is one node, or if no setting would.
+std::vector<std::string> node_notes(const deck::Config& config, const Blueprint& blueprint);
 
 }  // namespace kzero::engine

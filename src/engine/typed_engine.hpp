@@ -11,7 +11,6 @@
 #include "engine/engine.hpp"
 #include "engine/optimizer_step.hpp"
 #include "engine/state_shards.hpp"
-#include "engine/state_staging.hpp"
 #include "engine/verification.hpp"
 #include "optim/loss_scaler.hpp"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/mix.hpp"
-#include "engine/mismatch.hpp"
+#include "base/philox.hpp"
+#include "engine/engine.hpp"
 #include "runtime/host_name.hpp"
 
 namespace kzero::engine {

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "convert/json_file.hpp"
+#include "convert/model_file.hpp"
 #include "convert/weight_files.hpp"
 #include "tokenizer/unicode.hpp"
 

@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/input_file.hpp"
 #include "base/printable.hpp"
-#include "data/document_header.hpp"
+#include "data/document_file.hpp"
 #include "data/file_list.hpp"
 #include "data/formats.hpp"
 #include "grid/agreement.hpp"

@@ -19,7 +19,7 @@
 #include "convert/weight_files.hpp"
 #include "convert/weights.hpp"
 #include "deck/reader.hpp"
-#include "engine/saved_parameters.hpp"
+#include "engine/stored_weights.hpp"
 #include "grid/agreement.hpp"
 #include "model/definition.hpp"
 

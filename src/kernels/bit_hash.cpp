@@ -3,7 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/mix.hpp"
+#include "base/philox.hpp"
 #include "kernels/row.hpp"
 
 namespace kzero::kernels {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "base/mix.hpp"
+#include "base/philox.hpp"
 
 namespace kzero::kernels {
 

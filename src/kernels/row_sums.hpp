@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "kernels/row.hpp"
-#include "tensor/accumulate.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::kernels {
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "kernels/row.hpp"
-#include "tensor/strided_matrix.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::kernels {
 

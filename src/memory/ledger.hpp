@@ -2,11 +2,37 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <string_view>
 
 #include "base/types.hpp"
-#include "memory/category.hpp"
 
 namespace kzero::memory {
+
+// Memory categories. Every byte kzero owns belongs to one category, in the plan, the ledger and the
+// reports.
+
+enum class Category {
+  parameters,   // as the model computes with them
+  gradients,    // in the same precision
+  optimizer,    // fp32 state, with master weights in 16-bit runs
+  activations,  // what forward keeps for backward
+  recompute,    // inputs kept by activation checkpointing
+  buckets,      // constant-size communication buffers (C_B)
+  workspace,    // temporaries of a single unit's computation
+  io,           // token batches, a step's sums; the copy of the state that checkpoint.asynchronous
+                // writes
+  offloaded,    // host memory of device builds: offloaded state, batches and sums
+                // in transit, staging and copies of checkpoints
+};
+
+inline constexpr std::array<std::string_view, 9> category_names{
+    "parameters", "gradients", "optimizer", "activations", "recompute",
+    "buckets",    "workspace", "io",        "offloaded"};
+inline constexpr std::size_t category_count = category_names.size();
+
+constexpr std::size_t position(Category category) { return static_cast<std::size_t>(category); }
+constexpr std::string_view name_of(Category category) { return category_names[position(category)]; }
 
 /// Bytes by category.
 using Bytes = std::array<Index, category_count>;

@@ -17,8 +17,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
-#include "base/uninterrupted.hpp"
 
 namespace kzero::metrics {
 

@@ -1,4 +1,4 @@
-#include "optim/adafactor.hpp"
+#include "optim/kinds.hpp"
 
 #include <algorithm>
 #include <cmath>

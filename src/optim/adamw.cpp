@@ -1,4 +1,4 @@
-#include "optim/adamw.hpp"
+#include "optim/kinds.hpp"
 
 #include <cmath>
 

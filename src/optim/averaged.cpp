@@ -1,4 +1,4 @@
-#include "optim/averaged.hpp"
+#include "optim/kinds.hpp"
 
 #include <utility>
 

@@ -1,10 +1,9 @@
-#include "optim/lamb.hpp"
+#include "optim/kinds.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/update_sums.hpp"
-#include "optim/adamw.hpp"
 #include "optim/elementwise.hpp"
 
 namespace kzero::optim {

@@ -1,11 +1,10 @@
-#include "optim/muon.hpp"
+#include "optim/kinds.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/adamw.hpp"
 #include "kernels/muon.hpp"
-#include "optim/adamw.hpp"
 #include "optim/elementwise.hpp"
 
 namespace kzero::optim {

@@ -1,12 +1,8 @@
 #include "optim/optimizer.hpp"
 
 #include "base/error.hpp"
-#include "optim/adafactor.hpp"
-#include "optim/adamw.hpp"
-#include "optim/averaged.hpp"
-#include "optim/lamb.hpp"
+#include "optim/kinds.hpp"
 #include "optim/lion.hpp"
-#include "optim/muon.hpp"
 #include "optim/sgd.hpp"
 
 namespace kzero::optim {

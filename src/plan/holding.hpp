@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/category.hpp"
+#include "memory/ledger.hpp"
 #include "metrics/records.hpp"
 
 namespace kzero::plan {

@@ -1,6 +1,6 @@
 #include "plan/nominal.hpp"
 
-#include "optim/adamw.hpp"
+#include "optim/kinds.hpp"
 #include "plan/search.hpp"
 #include "zero/stage.hpp"
 

@@ -5,7 +5,6 @@
 #include "comm/placement.hpp"
 #include "engine/expected_traffic.hpp"
 #include "engine/memory_report.hpp"
-#include "engine/planned_bytes.hpp"
 #include "plan/work.hpp"
 
 namespace kzero::plan {

@@ -4,10 +4,9 @@
 #include <chrono>
 #include <string>
 
-#include "engine/peak.hpp"
-#include "engine/product.hpp"
+#include "engine/arithmetic.hpp"
 #include "kernels/initialize.hpp"
-#include "probe/ping.hpp"
+#include "probe/links.hpp"
 
 namespace kzero::probe {
 

@@ -1,13 +1,15 @@
 #include "probe/survey.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
 
+#include "base/checksum.hpp"
 #include "engine/arithmetic.hpp"
 #include "grid/agreement.hpp"
 #include "grid/clocks.hpp"
-#include "probe/product_bits.hpp"
 #include "tensor/gemm.hpp"
 
 namespace kzero::probe {
@@ -74,6 +76,29 @@ Survey survey(const Launch& launch, const deck::Config& config) {
   found.findings = find_odd(found.figures, launch.nodes);
   found.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return found;
+}
+
+namespace {
+
+constexpr Index widest_rows = 512, widest_columns = 4096;  // of products whose bits are compared
+
+}  // namespace
+
+std::string product_bits(tensor::Gemm& gemm, const deck::Config& config) {
+  const tensor::Execution exec;
+  const Index rows = std::min(config.train.micro_batch * config.model.sequence, widest_rows);
+  const Index width = std::min(config.model.hidden, widest_columns);
+  const Index wide = std::min(4 * config.model.hidden, widest_columns);
+  const Index vocabulary = std::min(config.model.vocab, widest_columns);
+  const engine::ProductShape shapes[] = {
+      {rows, wide, width}, {rows, width, wide}, {width, wide, rows}, {rows, vocabulary, width}};
+  std::array<std::uint64_t, std::size(shapes)> digests{};
+  for (std::size_t i = 0; i < std::size(shapes); ++i) {
+    const engine::Product product(exec, shapes[i], config.train.precision);
+    product.run(gemm);
+    digests[i] = product.digest();
+  }
+  return format_checksum(checksum(std::as_bytes(std::span(digests))));
 }
 
 }  // namespace kzero::probe

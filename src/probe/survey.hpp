@@ -2,6 +2,8 @@
 // nodes and links, and the places that are odd.
 #pragma once
 
+#include <string>
+
 #include "deck/config.hpp"
 #include "probe/agreement.hpp"
 #include "probe/figures.hpp"
@@ -28,5 +30,15 @@ struct Launch {
 /// a minute unless a link is nearly dead. The root gets the survey, the other ranks an empty one.
 /// Throws AgreedError(usage) if this build lacks the back end. Collective over the launch's world.
 Survey survey(const Launch& launch, const deck::Config& config);
+
+class Gemm;
+}  // namespace kzero::probe
+
+namespace kzero::probe {
+
+/// Computes products as wide as the deck's model in its precision, and digests their bits: sixteen
+/// hexadecimal digits. If digests are equal, all bits of a run are probably equal. This is not
+/// certain, because libraries choose their kernels by shape.
+std::string product_bits(tensor::Gemm& gemm, const deck::Config& config);
 
 }  // namespace kzero::probe

@@ -3,17 +3,53 @@
 // completes it.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "base/types.hpp"
 #include "data/dataset.hpp"
 #include "deck/config.hpp"
 #include "engine/engine.hpp"
 #include "grid/group.hpp"
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
-#include "run/evaluation_mark.hpp"
 
 namespace kzero::run {
+
+// A file in the checkpoint folder that marks the evaluations of a step as begun. A restart then
+// completes evaluations that a stop or a lost node interrupted. The file is removed once they are
+// complete.
+
+inline constexpr const char* evaluation_mark_name = "unfinished_evaluation";
+
+/// The evaluations of a step, some of which may be complete.
+struct BegunEvaluations {
+  Index step = 0;                       // steps done before the evaluations
+  std::vector<std::string> complete{};  // names without line ends
+
+  bool operator==(const BegunEvaluations&) const = default;
+};
+
+/// Only the process that holds the folder's lock may call the functions.
+class EvaluationMark {
+ public:
+  /// An empty folder name means a run without checkpoints. Such a run writes no mark.
+  explicit EvaluationMark(const std::string& folder);
+
+  /// Replaces the mark, durably. Throws Error(files).
+  void write(const BegunEvaluations& begun) const;
+
+  /// Removes the mark. Throws Error(files).
+  void remove() const;
+
+  /// Returns the contents of the mark, or nullopt if it is missing or damaged.
+  std::optional<BegunEvaluations> read() const;
+
+ private:
+  std::filesystem::path path_;  // empty: no marks
+};
 
 class Evaluations {
  public:

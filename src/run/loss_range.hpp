@@ -1,10 +1,12 @@
-// Tracks the normal range of a training's loss. It decides which checkpoints are from before the
-// loss left the range.
+// Tracks the normal range of a training's loss, names the newest checkpoint from before the loss
+// left it, and the shell command that returns to it.
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <string>
 
-#include "checkpoint/format/loss_record.hpp"
+#include "checkpoint/format/records.hpp"
 
 namespace kzero::run {
 
@@ -35,5 +37,18 @@ class LossRange {
  private:
   std::optional<checkpoint::LossRecord> record_;
 };
+
+/// Returns whether the loss of the last of `steps_done` steps was beyond its range.
+bool has_left_range(const LossRange& losses, Index steps_done);
+
+/// Returns one line for a run that has done `steps_done` steps: where the loss left its range (if
+/// it did), the newest sane checkpoint, and the shell command that moves later checkpoints away.
+/// Empty if `folder` is empty or no loss is recorded. Throws Error(files) if the folder cannot be
+/// listed.
+std::string way_back(const std::filesystem::path& folder, Index steps_done,
+                     const LossRange& losses);
+
+/// Quotes a path for a shell if necessary.
+std::string shell_word(const std::filesystem::path& path);
 
 }  // namespace kzero::run

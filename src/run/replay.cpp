@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/checksum.hpp"
-#include "engine/mismatch.hpp"
+#include "engine/engine.hpp"
 #include "grid/agreement.hpp"
 #include "metrics/recorded_launches.hpp"
 #include "runtime/host_name.hpp"

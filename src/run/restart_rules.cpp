@@ -1,7 +1,9 @@
 #include "run/restart_rules.hpp"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "deck/architecture.hpp"
 #include "deck/changes.hpp"
 #include "optim/optimizer.hpp"
+#include "optim/schedule.hpp"
 
 namespace kzero::run {
 
@@ -114,6 +117,49 @@ void require_same_training(const checkpoint::Found& found, const RunRequest& req
   require_same_model(found, request);
   require_same_state(found, request, blueprint);
   require_same_data(found, request, sources.data_digest);
+}
+
+namespace {
+
+constexpr double jump = 1.25;  // a smaller factor is no jump
+
+/// How a run is extended without a rise of the rate.
+std::string remedy(const deck::Config& saved) {
+  if (saved.optimizer.schedule == deck::Schedule::wsd)
+    return fmt::format(
+        "\n            to extend a run with optimizer.schedule = \"wsd\", resume from a checkpoint "
+        "of step {} or before, where its decay begins",
+        std::max<Index>(0, saved.train.steps - saved.optimizer.decay));
+  return "\n            a run that may be extended needs optimizer.schedule = \"wsd\", which keeps "
+         "the "
+         "rate until the last optimizer.decay steps,"
+         "\n            or \"constant\" with optimizer.ema, which averages the weights instead";
+}
+
+}  // namespace
+
+std::string rate_warning(const checkpoint::Manifest& manifest, const deck::Config& config) {
+  const Index step = manifest.step;
+  const auto saved = deck::recorded(manifest.deck);
+  if (!saved || step == 0 || step >= config.train.steps) return "";
+  const auto rate = [](const deck::Config& of, Index at) {
+    return optim::learning_rate(of.optimizer, at, of.train.steps);
+  };
+  const double last = rate(*saved, step - 1), next = rate(config, step);
+  const bool is_as_planned = next == rate(*saved, step);
+  if (is_as_planned || std::max(last, next) < jump * std::min(last, next)) return "";
+  const bool rises = next > last;
+  std::string text =
+      fmt::format("warning     the learning rate {}{}: {:.2g} in step {}, {:.2g} in step {}",
+                  rises ? "rises" : "falls",
+                  last > 0 && next > 0
+                      ? fmt::format(" by a factor of {:.3g}", rises ? next / last : last / next)
+                      : "",
+                  last, step, next, step + 1);
+  if (saved->train.steps != config.train.steps)
+    text += fmt::format("; the schedule now spans {} steps, not {}", config.train.steps,
+                        saved->train.steps);
+  return rises ? text + remedy(*saved) : text;
 }
 
 }  // namespace kzero::run

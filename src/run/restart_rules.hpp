@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "checkpoint/folder/search.hpp"
+#include "checkpoint/format/manifest.hpp"
+#include "deck/config.hpp"
 #include "engine/blueprint.hpp"
 #include "run/trainer.hpp"
 
@@ -31,5 +34,14 @@ struct Sources {
 /// `blueprint` and `sources` are the run's.
 void require_same_training(const checkpoint::Found& found, const RunRequest& request,
                            const engine::Blueprint& blueprint, const Sources& sources);
+
+// Compares the learning rate before and after a restart. A schedule that depends on train.steps
+// jumps if a run is extended.
+
+/// Returns a warning if the first step of a run that resumes from the checkpoint has a learning
+/// rate far from that of the last step before it, and the schedule of the checkpoint's deck had
+/// planned another one. It has both rates, and how to avoid a rise. Empty otherwise, and if no step
+/// is left.
+std::string rate_warning(const checkpoint::Manifest& manifest, const deck::Config& config);
 
 }  // namespace kzero::run

@@ -5,35 +5,30 @@
 #include <optional>
 
 #include "base/checksum.hpp"
+#include "base/printable.hpp"
 #include "base/version.hpp"
 #include "comm/failure.hpp"
 #include "comm/launch_watch.hpp"
 #include "comm/placement.hpp"
+#include "deck/config.hpp"
 #include "engine/arithmetic.hpp"
 #include "engine/engine.hpp"
 #include "engine/expected_traffic.hpp"
 #include "engine/memory_report.hpp"
-#include "engine/mismatch.hpp"
-#include "engine/node_notes.hpp"
-#include "engine/peak.hpp"
-#include "engine/planned_bytes.hpp"
+#include "engine/sums_place.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "metrics/meters.hpp"
-#include "run/adapters.hpp"
 #include "run/bits.hpp"
 #include "run/checkpoints.hpp"
-#include "run/data_report.hpp"
 #include "run/ending.hpp"
 #include "run/evaluations.hpp"
-#include "run/group_report.hpp"
 #include "run/node_times.hpp"
 #include "run/profile.hpp"
 #include "run/replay.hpp"
-#include "run/screen.hpp"
-#include "run/stop_agreement.hpp"
+#include "run/start_report.hpp"
 #include "runtime/build_facts.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/signals.hpp"
@@ -47,6 +42,19 @@ namespace {
 
 using runtime::seconds_since;
 using Clock = std::chrono::steady_clock;
+
+/// Returns the display of the run on rank 0; every other rank is silent.
+metrics::Screen screen_of(deck::ProgressStyle style, Index rank) {
+  switch (style) {
+    case deck::ProgressStyle::live:
+      return metrics::live_screen(rank);
+    case deck::ProgressStyle::plain:
+      return metrics::plain_screen(rank);
+    case deck::ProgressStyle::automatic:
+      break;
+  }
+  return metrics::found_screen(rank);
+}
 
 /// The parts of a run, in the order of their construction.
 class Trainer {
@@ -392,6 +400,18 @@ ExitCode Trainer::train() {
 }
 
 }  // namespace
+
+void require_base(const RunInputs& inputs, const deck::Config& config, std::uint64_t hash) {
+  const std::string found = format_checksum(hash);
+  if (inputs.adapters_base.empty() || inputs.adapters_base == found) return;
+  throw grid::AgreedError(
+      ExitCode::usage,
+      fmt::format("lora.initial = \"{}\": its adapters were trained on weights of hash {}, but "
+                  "those of model.initial = \"{}\" have hash {}; set model.initial to the weights "
+                  "that they were trained on",
+                  config.lora.initial, printable(inputs.adapters_base), config.model.initial,
+                  found));
+}
 
 ExitCode train(const RunRequest& request, const runtime::Session& session) {
   return Trainer(request, session).train();

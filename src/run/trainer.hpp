@@ -1,13 +1,14 @@
 // A complete run: start or resume, steps, evaluations, reports, checkpoints, and timely stops.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "checkpoint/folder/origin.hpp"
 #include "data/dataset.hpp"
 #include "deck/config.hpp"
-#include "engine/initial_values.hpp"
+#include "engine/stored_weights.hpp"
 #include "grid/group.hpp"
 #include "metrics/closing_report.hpp"
 #include "runtime/session.hpp"
@@ -36,6 +37,10 @@ struct RunRequest {
   std::function<checkpoint::Origin()> gather_origin{};
   metrics::Detail detail = metrics::Detail::brief;  // of the closing summary
 };
+
+/// Throws AgreedError(usage) if the adapters of lora.initial were trained on other weights than
+/// those of model.initial, whose hash is `hash`. The same on every rank.
+void require_base(const RunInputs& inputs, const deck::Config& config, std::uint64_t hash);
 
 /// Trains until the deck's last step, or until the ranks agree to stop after a step or between two
 /// micro-batches of an evaluation. Returns done, or stopped after a checkpoint. Throws Error for

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
-#include "base/uninterrupted.hpp"
 
 namespace kzero::runtime {
 

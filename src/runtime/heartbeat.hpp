@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/siphash.hpp"
+#include "base/checksum.hpp"
 #include "runtime/datagrams.hpp"
 #include "runtime/heartbeat_message.hpp"
 

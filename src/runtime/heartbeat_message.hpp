@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "base/siphash.hpp"
+#include "base/checksum.hpp"
 
 namespace kzero::runtime {
 

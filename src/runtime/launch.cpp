@@ -6,19 +6,30 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
-#include "runtime/environment.hpp"
 #include "runtime/host_name.hpp"
 
 namespace kzero::runtime {
 
 namespace {
+
+/// The integer at the start of a variable's value; empty if the variable is not set or does not
+/// begin with an integer.
+std::optional<int> environment_number(const char* variable) {
+  const char* value = std::getenv(variable);
+  const std::string_view text = value == nullptr ? "" : value;
+  int number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
 
 pid_t parent = 0;
 int connection = -1;  // to the launcher's process on this node
@@ -108,6 +119,54 @@ void end_without_launcher() {
                   launch_rank().value_or(0), host_name());
   (void)!::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(static_cast<int>(ExitCode::other));
+}
+
+namespace {
+
+struct Launcher {
+  const char* ranks;  // the variable with the number of ranks started
+  const char* name;
+};
+
+// SLURM_NTASKS is not used: batch scripts have it although they have not started any rank. Only
+// srun sets the variables of a step.
+constexpr Launcher launchers[] = {{"PMI_SIZE", "mpiexec or srun"},
+                                  {"MPI_LOCALNRANKS", "mpiexec"},
+                                  {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"},
+                                  {"MV2_COMM_WORLD_SIZE", "MVAPICH2's launcher"},
+                                  {"SLURM_STEP_NUM_TASKS", "srun"}};
+
+int number_of(const char* variable) { return environment_number(variable).value_or(0); }
+
+}  // namespace
+
+std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
+  if (mpi_ranks != 1) return std::nullopt;
+  // mpiexec -n 1 starts its proxies by srun, with one task per node.
+  const bool is_own_single = number_of("PMI_SIZE") == 1;
+  for (const Launcher& launcher : launchers) {
+    const bool is_slurm = std::string_view(launcher.ranks).starts_with("SLURM");
+    const int ranks = number_of(launcher.ranks);
+    if (ranks <= 1 || (is_slurm && is_own_single)) continue;
+    return ForeignLaunch{fmt::format(
+        "{0}={1}: {2} started {1} ranks, but this program's MPI library sees one alone, so each "
+        "would train by itself in the same folder; start it with the mpiexec of the MPI that it "
+        "was built with (kzero --version), or with srun --mpi=pmi2 or --mpi=pmix as that supports; "
+        "if {0} is left over from another launch, unset it",
+        launcher.ranks, ranks, launcher.name)};
+  }
+  // PMIx tells each process its rank but not the number of ranks, so rank 0 cannot notice the
+  // problem.
+  if (number_of("PMIX_RANK") > 0) {
+    return ForeignLaunch{
+        fmt::format(
+            "PMIX_RANK={}: a launcher with PMIx started several ranks, but this program's MPI "
+            "library sees one alone; start it with the mpiexec of the MPI that it was built with "
+            "(kzero --version)",
+            number_of("PMIX_RANK")),
+        false};
+  }
+  return std::nullopt;
 }
 
 }  // namespace kzero::runtime

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 namespace kzero::runtime {
 
@@ -39,5 +40,18 @@ bool leave_hydra(const std::function<void()>& meanwhile);
 /// once a second from one thread. Such a rank cannot reach new ranks, no batch system knows it any
 /// more, and the job's next launch would meet it in the same folder.
 void end_without_launcher();
+
+// Detects that another MPI's launcher started this process. Its ranks cannot see one another here,
+// and each would train alone in the same folder.
+
+struct ForeignLaunch {
+  std::string problem;
+  bool all_know = true;  // every rank detects it, so that one may report for all
+};
+
+/// Describes the problem if MPI sees a single rank while the environment describes a launch of
+/// several. Empty for a launch by this program's own MPI, for a process without a launcher, and for
+/// a process in a batch script outside of its steps.
+std::optional<ForeignLaunch> foreign_launch(int mpi_ranks);
 
 }  // namespace kzero::runtime

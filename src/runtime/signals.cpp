@@ -8,12 +8,12 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <memory>
 #include <thread>
 
 #include "base/error.hpp"
-#include "runtime/hangup.hpp"
 #include "runtime/launch.hpp"
 
 namespace kzero::runtime {
@@ -168,5 +168,24 @@ void move_handlers_to_alternate_stacks() {
   std::signal(SIGXFSZ, SIG_IGN);  // again: CUDA's driver has installed a handler
   move_handlers();
 }
+
+namespace {
+
+bool was_ignored = false;
+
+/// Not instrumented, because sanitizers may not have started yet.
+__attribute__((no_sanitize("address", "thread", "undefined"))) void look_at_hangup() {
+  struct sigaction action {};
+  sigaction(SIGHUP, nullptr, &action);
+  was_ignored = action.sa_handler == SIG_IGN;
+}
+
+/// The dynamic loader calls the functions in this section of a program before the constructors of
+/// its shared libraries.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = look_at_hangup;
+
+}  // namespace
+
+bool started_without_hangup() { return was_ignored; }
 
 }  // namespace kzero::runtime

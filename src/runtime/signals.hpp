@@ -61,4 +61,10 @@ void forget_stop_signals();
 /// have started.
 void move_handlers_to_alternate_stacks();
 
+// Whether the process was started with SIGHUP ignored, as nohup does. UCX, a library used by MPI,
+// replaces that setting by its own handler before main begins.
+
+/// Returns whether SIGHUP was ignored before any library could change that.
+bool started_without_hangup();
+
 }  // namespace kzero::runtime

@@ -6,10 +6,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
-#include "base/uninterrupted.hpp"
 #include "storage/files.hpp"
-#include "storage/fresh_file.hpp"
 
 namespace kzero::storage {
 

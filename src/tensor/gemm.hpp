@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "deck/config.hpp"
-#include "tensor/accumulate.hpp"
-#include "tensor/strided_matrix.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::tensor {
 

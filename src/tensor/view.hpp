@@ -28,4 +28,20 @@ using HostMatrix = Kokkos::View<T**, Kokkos::LayoutRight, HostMemory, Kokkos::Me
 /// has more elements than that can count.
 using Range = Kokkos::RangePolicy<Execution, Kokkos::IndexType<Index>>;
 
+/// Whether a result is added to the previous value (yes) or replaces it (no). Gradients are
+/// accumulated over micro-batches and over several uses of a parameter.
+enum class Accumulate { no, yes };
+
+/// A row-major matrix with stride(0) elements from row to row. A Matrix converts to one.
+template <class T>
+using StridedMatrix = Kokkos::View<T**, Kokkos::LayoutStride, Memory, Kokkos::MemoryUnmanaged>;
+
+/// The matrix [rows,columns] at `data`.
+template <class T>
+StridedMatrix<T> strided_matrix(T* data, Index rows, Index columns, Index stride) {
+  const auto size = [](Index n) { return static_cast<std::size_t>(n); };
+  return StridedMatrix<T>(
+      data, Kokkos::LayoutStride(size(rows), size(stride), size(columns), std::size_t{1}));
+}
+
 }  // namespace kzero::tensor

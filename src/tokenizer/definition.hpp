@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "tokenizer/post_processor.hpp"
+#include "tokenizer/sections.hpp"
 #include "tokenizer/split.hpp"
 
 namespace kzero::tokenizer {

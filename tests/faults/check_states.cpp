@@ -15,7 +15,7 @@
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/folder/search.hpp"
 #include "checkpoint/inspect.hpp"
-#include "engine/saved_parameters.hpp"
+#include "engine/stored_weights.hpp"
 #include "grid/group.hpp"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engine/expected_traffic.hpp"
-#include "engine/planned_bytes.hpp"
+#include "engine/memory_report.hpp"
 #include "parity/lora_decks.hpp"
 #include "support/checkpoints.hpp"
 #include "support/full_result.hpp"

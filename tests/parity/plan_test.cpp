@@ -4,7 +4,6 @@
 #include "base/float16.hpp"
 #include "engine/expected_traffic.hpp"
 #include "engine/memory_report.hpp"
-#include "engine/planned_bytes.hpp"
 #include "support/training.hpp"
 #include "tensor/gemm.hpp"
 

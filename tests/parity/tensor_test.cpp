@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/expected_traffic.hpp"
-#include "engine/planned_bytes.hpp"
+#include "engine/memory_report.hpp"
 #include "support/host_shards.hpp"
 #include "support/outcome.hpp"
 #include "support/same_bits.hpp"

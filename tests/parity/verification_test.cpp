@@ -2,9 +2,9 @@
 // computes wrongly stops and names that rank.
 #include <gtest/gtest.h>
 
+#include "engine/engine.hpp"
 #include "engine/expected_traffic.hpp"
-#include "engine/mismatch.hpp"
-#include "engine/planned_bytes.hpp"
+#include "engine/memory_report.hpp"
 #include "runtime/host_name.hpp"
 #include "support/faulty_model.hpp"
 #include "support/outcome.hpp"

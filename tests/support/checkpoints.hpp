@@ -6,7 +6,7 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/writer.hpp"
 #include "deck/writer.hpp"
-#include "engine/saved_parameters.hpp"
+#include "engine/stored_weights.hpp"
 #include "optim/optimizer.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/training.hpp"

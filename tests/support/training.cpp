@@ -9,7 +9,7 @@
 #include "comm/shared_device.hpp"
 #include "deck/rules.hpp"
 #include "engine/expected_traffic.hpp"
-#include "engine/planned_bytes.hpp"
+#include "engine/memory_report.hpp"
 #include "optim/optimizer.hpp"
 #include "support/host_shards.hpp"
 #include "tensor/gemm.hpp"

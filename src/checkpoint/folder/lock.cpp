@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/abandoned_run.hpp"
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
-#include "base/uninterrupted.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "storage/files.hpp"
 

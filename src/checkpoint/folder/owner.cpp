@@ -19,8 +19,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/checksum.hpp"
 #include "base/printable.hpp"
-#include "base/siphash.hpp"
 #include "runtime/host_name.hpp"
 
 namespace kzero::checkpoint {

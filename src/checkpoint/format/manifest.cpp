@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/input_file.hpp"
 #include "base/printable.hpp"
-#include "checkpoint/format/model_record.hpp"
+#include "checkpoint/format/records.hpp"
 #include "checkpoint/format/validate.hpp"
 #include "storage/files.hpp"
 #include "storage/hdf5_file.hpp"

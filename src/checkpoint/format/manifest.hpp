@@ -11,9 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/format/adapter_record.hpp"
-#include "checkpoint/format/loss_record.hpp"
-#include "checkpoint/format/norm_record.hpp"
+#include "checkpoint/format/records.hpp"
 #include "checkpoint/format/runs.hpp"
 #include "checkpoint/format/state_shard.hpp"
 #include "deck/config.hpp"

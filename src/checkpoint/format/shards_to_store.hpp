@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "checkpoint/format/manifest.hpp"
 #include "checkpoint/format/parameter_hash.hpp"
 #include "storage/hdf5_file.hpp"
 
@@ -25,5 +28,10 @@ Prepared prepare(const StateShard& shard, const Positions& positions,
 /// parts. There is one part per rank that has any; parts are contiguous in each dataset.
 void create_datasets(storage::Hdf5File& file, const Parameter& parameter,
                      const param::StateArrays& arrays, std::span<StoredShard* const> parts);
+
+// Serializes a shard file's record as a message between ranks.
+
+std::string pack(const ShardFile& shard_file);
+ShardFile unpack(const std::string& bytes, std::string file);
 
 }  // namespace kzero::checkpoint

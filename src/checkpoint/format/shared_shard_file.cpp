@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "checkpoint/format/record.hpp"
 #include "checkpoint/format/shard_file.hpp"
 #include "checkpoint/format/shards_to_store.hpp"
 #include "checkpoint/format/shared_file.hpp"

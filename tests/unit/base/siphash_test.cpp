@@ -1,4 +1,4 @@
-#include "base/siphash.hpp"
+#include "base/checksum.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/uninterrupted.hpp"
+#include "base/descriptor.hpp"
 
 #include <gtest/gtest.h>
 

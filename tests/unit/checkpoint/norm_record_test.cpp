@@ -1,5 +1,5 @@
 // The record of gradient norms in a manifest.
-#include "checkpoint/format/norm_record.hpp"
+#include "checkpoint/format/records.hpp"
 
 #include <limits>
 

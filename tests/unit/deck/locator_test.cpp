@@ -1,4 +1,4 @@
-#include "deck/locator.hpp"
+#include "deck/problem.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "deck/parameter_groups.hpp"
+#include "deck/rules.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "deck/common_names.hpp"
 #include "deck/schema.hpp"
 #include "deck/writer.hpp"
 #include "deck_files.hpp"

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "checkpoint/format/staging.hpp"
-#include "engine/planned_bytes.hpp"
+#include "engine/memory_report.hpp"
 #include "runtime/execution.hpp"
 #include "support/same_bits.hpp"
 #include "support/training.hpp"

@@ -1,10 +1,9 @@
-
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "engine/expected_traffic.hpp"
 #include "engine/memory_report.hpp"
-#include "engine/node_notes.hpp"
+#include "engine/sums_place.hpp"
 #include "support/training.hpp"
 #include "tensor/view.hpp"
 

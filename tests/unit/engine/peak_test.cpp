@@ -1,4 +1,4 @@
-#include "engine/peak.hpp"
+#include "engine/arithmetic.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/mix.hpp"
+#include "base/philox.hpp"
 #include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"
 

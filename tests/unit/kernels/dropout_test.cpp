@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/mix.hpp"
+#include "base/philox.hpp"
 #include "unit/kernels/cases.hpp"
 
 namespace kzero::kernels::dropping {

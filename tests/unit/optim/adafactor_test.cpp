@@ -1,6 +1,6 @@
 // Compares Adafactor's three passes with plain loops in fp64, for any division of a unit and any
 // split of a parameter over tensor ranks, on hosts only.
-#include "optim/adafactor.hpp"
+#include "optim/kinds.hpp"
 
 #include <gtest/gtest.h>
 

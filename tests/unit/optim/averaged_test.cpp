@@ -1,5 +1,5 @@
 // The moving average of the weights, compared with a plain loop in fp64.
-#include "optim/averaged.hpp"
+#include "optim/kinds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Compares LAMB's two passes with plain loops in fp64. No division of a unit changes its sums.
-#include "optim/lamb.hpp"
+#include "optim/kinds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "deck/rules.hpp"
-#include "memory/category.hpp"
+#include "memory/ledger.hpp"
 #include "model/transformer_definition.hpp"
 #include "plan/rates.hpp"
 #include "plan/report.hpp"

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "engine/product.hpp"
+#include "engine/arithmetic.hpp"
 #include "named_nodes.hpp"
-#include "probe/product_bits.hpp"
 #include "probe/survey.hpp"
 
 namespace kzero::probe {

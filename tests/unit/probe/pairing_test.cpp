@@ -1,4 +1,4 @@
-#include "probe/pairing.hpp"
+#include "probe/links.hpp"
 
 #include <gtest/gtest.h>
 

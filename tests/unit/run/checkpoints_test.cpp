@@ -14,7 +14,7 @@
 #include "base/input_file.hpp"
 #include "base/wait.hpp"
 #include "checkpoint/inspect.hpp"
-#include "run/adapters.hpp"
+#include "run/trainer.hpp"
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"
 #include "support/host_shards.hpp"

@@ -11,7 +11,7 @@
 
 #include "data/sampler.hpp"
 #include "metrics/jsonl_sink.hpp"
-#include "run/stop_agreement.hpp"
+#include "run/ending.hpp"
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"
 

@@ -1,4 +1,4 @@
-#include "run/rate_warning.hpp"
+#include "run/restart_rules.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/checksum.hpp"
-#include "engine/mismatch.hpp"
+#include "engine/engine.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"

@@ -1,4 +1,4 @@
-#include "run/way_back.hpp"
+#include "run/loss_range.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/launcher.hpp"
+#include "runtime/launch.hpp"
 
 #include <gtest/gtest.h>
 

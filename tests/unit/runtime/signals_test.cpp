@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/hangup.hpp"
 #include "support/default_actions.hpp"
 
 namespace kzero::runtime {

@@ -1,4 +1,4 @@
-#include "zero/lifetimes.hpp"
+#include "zero/schedule.hpp"
 
 #include <gtest/gtest.h>
 

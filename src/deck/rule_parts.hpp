@@ -1,0 +1,33 @@
+// The base of the classes of rules: it collects broken rules.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deck/rules.hpp"
+
+namespace kzero::deck {
+
+class ViolationList {
+ protected:
+  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
+    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
+  }
+
+  std::vector<Violation> violations_;
+};
+
+// The rules between keys of [data], [[data.blend]] and [[evaluate]]; part of apply_rules().
+
+/// Fills in the names and formats that the deck leaves out. Returns every broken rule.
+std::vector<Violation> apply_data_rules(Config& config, Purpose purpose);
+
+// Rules of grid.sequence and train.sequence_chunks.
+
+/// Checks how ranks share sequences and returns every broken rule. Resolves train.sequence_chunks,
+/// and train.micro_batch if sequences have several chunks. The model's rules must have been
+/// applied.
+std::vector<Violation> apply_sequence_rules(Config& config);
+
+}  // namespace kzero::deck
