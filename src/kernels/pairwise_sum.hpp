@@ -6,8 +6,9 @@
 
 namespace kzero::kernels {
 
-/// Memory for open sums in device memory. The oldest, of the largest subtree, may be stored apart
-/// from the others; number i > 0 begins at others + (i - 1) * stride.
+/// Device memory for the open sums of every element: the sums of subtrees that wait for a subtree
+/// of the same size. The oldest, of the largest subtree, may be stored apart from the others;
+/// number i > 0 begins at others + (i - 1) * stride.
 struct OpenSums {
   float* oldest = nullptr;
   float* others = nullptr;

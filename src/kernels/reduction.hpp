@@ -54,8 +54,8 @@ void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, Exact
 /// Adds *part to *sum, both in device memory.
 void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum);
 
-/// The values of every rank for a range. This rank's own values are separate. Those of rank r are
-/// at others[r * stride].
+/// The values that every rank has for a range of elements, as terms of their sum. This rank's own
+/// values are separate. Those of rank r are at others[r * stride].
 template <class T>
 struct PerRank {
   const T* others = nullptr;

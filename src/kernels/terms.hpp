@@ -11,7 +11,8 @@
 
 namespace kzero::kernels {
 
-/// Terms [first, first + n) of a sum. The last block may have fewer than `block` terms.
+/// Which terms of a sum some are: term `first` and the next ones, whose number is given apart. The
+/// last block of the sum may have fewer than `block` terms.
 struct Terms {
   Index first = 0;
   Index block = 1;

@@ -1,4 +1,5 @@
-// The model bytes that a rank holds on a grid. Plans of decks and of nominal sizes both have them.
+// The footprint of a model on a grid: the bytes of the model that a rank holds. Plans of decks and
+// of nominal sizes both have it.
 #pragma once
 
 #include <string>

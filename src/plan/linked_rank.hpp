@@ -1,5 +1,5 @@
-// One rank of a planned step with its links: the time on each, what the rank waits for, and
-// optionally the spans of a time line.
+// Simulates one rank of a planned step and its links: the time on each, what the rank waits for,
+// and optionally the spans of a time line.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The rule by which a place is the odd one out: much worse than the typical place, and by more than
-// the places differ among themselves.
+// Finds outliers, the odd places of a launch: each is much worse than the typical place, and by
+// more than the places differ among themselves.
 //
 // Figures are compared by their ratio to the median of the others, on a logarithmic scale. A place
 // is odd if it is worse than that by at least `least_factor`, and if its modified z-score,

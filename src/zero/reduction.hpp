@@ -14,7 +14,8 @@
 
 namespace kzero::zero {
 
-/// The gradients of a unit that this rank adds: of each chunk of its part of a micro-batch.
+/// This rank's gradients of a unit, which are its terms of the sum: one of each chunk of its part
+/// of a micro-batch.
 template <class T>
 struct UnitTerms {
   T* first = nullptr;  // [padded]
@@ -22,7 +23,7 @@ struct UnitTerms {
   T* whole = nullptr;  // [padded], where Result::all_reduced gathers the sum
 };
 
-/// Memory for the sums of a unit.
+/// Where the sums of a unit's gradients are: the result, and what stays open between rounds.
 template <class T>
 struct UnitSums {
   T* out = nullptr;         // this rank's shard of the complete sum, rounded once
