@@ -6,7 +6,7 @@
 #   bash .ci/in_root.sh SUITE COMMAND...       for instance: trixie bash input/quickstart.sh
 #
 # The exit code is the command's. It is 77 where the system allows no such root: no mounts, device files or changes of the root
-# folder, as in many containers. The reason is then on standard output, behind "skipped: ".
+# folder, as in many containers. The reason is then on standard output, after "skipped: ".
 #
 # Compiled objects are kept for the next time in a ccache folder of the suite, and the sources that cmake/kokkos.sh fetched for
 # this checkout are used again.

@@ -9,7 +9,7 @@ set(CMAKE_CUDA_ARCHITECTURES ${Kokkos_CUDA_ARCHITECTURES})
 # CMake's default is a CUDA runtime of its own in each program and library: Kokkos would use another one than kzero.
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 enable_language(CUDA)
-# nvcc gives its own -O to the host compiler behind all -Xcompiler, where it would override those. Code for devices is optimized
+# nvcc gives its own -O to the host compiler after all -Xcompiler, where it would override those. Code for devices is optimized
 # without it.
 foreach(type IN ITEMS RELEASE RELWITHDEBINFO MINSIZEREL)
   string(REGEX REPLACE "-O([0-3s])" "-Xcompiler=-O\\1" CMAKE_CUDA_FLAGS_${type} "${CMAKE_CUDA_FLAGS_${type}}")

@@ -5,7 +5,7 @@
 #if defined(__cplusplus) && defined(__CUDACC__)
 #include <cuda_runtime.h>
 
-// nvcc gives members behind an empty [[no_unique_address]] member other places in device code than
+// nvcc gives members after an empty [[no_unique_address]] member other places in device code than
 // in host code. Kokkos' views have such members, so a kernel would read a wrong extent. Kokkos
 // 4.7.2 leaves the attribute out as well (kokkos/kokkos#8615).
 #if CUDART_VERSION >= 12090

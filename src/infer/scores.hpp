@@ -31,7 +31,7 @@ struct ScoredChunk {
   std::span<const float> losses;
 
   /// The index in the chunk of an element of the batch. Elements before the chunk have index 0, and
-  /// those behind it the size of the chunk.
+  /// those after it the size of the chunk.
   std::size_t place_of(Index element) const {
     return static_cast<std::size_t>(
         std::clamp<Index>(element - begin, 0, static_cast<Index>(losses.size())));

@@ -148,7 +148,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
 
 /// Scratch memory that a chunk needs alone is the same for all. The gradient of attention's output
 /// [N,d] is kept in hidden_grad until the last chunk's is there, so that each chunk computes in the
-/// part behind.
+/// part after it.
 template <class T>
 void Context<T>::divide_into_chunks() {
   const Index number = shape.sequence_rank.own_chunks(), count = rows / number;

@@ -28,7 +28,7 @@ struct LogitsChunk {
 LogitsChunk logits_chunk(Index rows, const TransformerShape& shape, Dtype type,
                          bool on_device = !tensor::on_host);
 
-/// The elements behind the output projection's matrix [V of this tensor rank,D] that its GEMMs read
+/// The elements after the output projection's matrix [V of this tensor rank,D] that its GEMMs read
 /// in 16 bits. They must be finite, and do not affect a result.
 Index read_behind_output(const TransformerShape& shape, bool on_device = !tensor::on_host);
 

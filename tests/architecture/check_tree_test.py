@@ -135,7 +135,7 @@ class CheckTree(unittest.TestCase):
     def test_a_function_of_the_longest_length(self):
         self.assertEqual(self.breaches(self.comm("void f() {\n" + "  a();\n" * 58 + "}")), [])
 
-    def test_a_long_method_behind_an_initializer_list(self):
+    def test_a_long_method_after_an_initializer_list(self):
         self.expect(
             "comm/more.cpp:4: a function of 70 lines",
             self.comm("class A {\n  A()\n  : a_{1}, b_(2) {\n" + "    a();\n" * 68 + "}\n};"),

@@ -96,7 +96,7 @@ namespace kzero::kernels {
 namespace {
 
 /// The tensors of both graphs, of a problem whose backward computes one key head a call: B 3, T 35,
-/// K 2, H 6, d 16. Rows of q and k are 128 wide, as behind their norms, those of v 160, of out 96.
+/// K 2, H 6, d 16. Rows of q and k are 128 wide, as after their norms, those of v 160, of out 96.
 std::map<std::string, std::vector<ToldTensor>> tensors() {
   AttentionProblem p = problem(3, 35, 6, 2, 16);
   p.q_stride = p.k_stride = 128;

@@ -30,7 +30,7 @@ struct WithWorkspace {
   WithWorkspace() { gemm.use_workspace(workspace.data(), bytes); }
 };
 
-/// Ranges that begin `offset` elements behind an address that is a multiple of 64.
+/// Ranges that begin `offset` elements after an address that is a multiple of 64.
 template <class T>
 struct Ranges {
   static constexpr Index most = 64;
@@ -161,7 +161,7 @@ TYPED_TEST(CublasLt, HasAnAlgorithmForEachAlignment) {
   EXPECT_EQ(cublaslt().heuristics, heuristics + 1);
 }
 
-/// The columns of a vector that begins `offset` elements behind an aligned address.
+/// The columns of a vector that begins `offset` elements after an aligned address.
 template <class T>
 struct ShiftedVector {
   std::vector<T> before;
@@ -297,7 +297,7 @@ class InTwoSteps : public Gemm {
   CublasLtGemm inner_;
 };
 
-/// dhidden and, behind it, the gradient of its bias, fused or in two steps.
+/// dhidden and, after it, the gradient of its bias, fused or in two steps.
 template <class T>
 std::vector<T> feed_forward_gradient(Gemm& gemm, Index width, tensor::Accumulate accumulate) {
   deck::Model deck;
@@ -317,7 +317,7 @@ std::vector<T> feed_forward_gradient(Gemm& gemm, Index width, tensor::Accumulate
   const Guarded<T> hidden(numbers<T>(6 * width, 3, 4)), dhidden(6 * width);
   const Guarded<T> gradients(numbers<T>(block.own.elements(), 4));
   down.backward_gelu(context, {unit.data()}, dy.matrix(6, 8), hidden.matrix(6, width),
-                        dhidden.matrix(6, width));
+                     dhidden.matrix(6, width));
   up.backward_bias(context, dhidden.matrix(6, width), {{gradients.data()}, accumulate});
   std::vector<T> all = dhidden.host();
   for (const T sum : from_device(up.in_unit(gradients.data()).bias)) all.push_back(sum);

@@ -15,7 +15,7 @@ inline constexpr int own_device = 3;
 /// When what is enqueued on a stream runs.
 enum class Calls {
   at_once,  // when it is enqueued
-  late,     // once a stream waits for an event behind it: kernels run at once and may follow
+  late,     // once a stream waits for an event after it: kernels run at once and may follow
   queued    // once the host waits for it, or for what depends on it: for tests without kernels
 };
 void set_calls(Calls when);
@@ -26,7 +26,7 @@ void pass_time(double milliseconds);
 /// Enqueues a call on the stream. Throws std::invalid_argument for a stream that is none.
 void enqueue(cudaStream_t stream, std::function<void()> call);
 
-/// A place in a stream: behind its first `calls` calls.
+/// A place in a stream: after its first `calls` calls.
 struct Position {
   cudaStream_t stream = nullptr;
   std::size_t calls = 0;
@@ -36,7 +36,7 @@ Position end_of(cudaStream_t stream);
 /// Runs what is enqueued before the position, and what that waits for.
 void run_to(const Position& position);
 
-/// Returns whether what is enqueued on `stream` from now on comes behind the position by the order
+/// Returns whether what is enqueued on `stream` from now on comes after the position by the order
 /// of the stream, by events, or since the host waited.
 bool is_behind(const Position& position, cudaStream_t stream);
 

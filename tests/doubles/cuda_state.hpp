@@ -43,7 +43,7 @@ struct CUstream_st {
   bool is_kept = false;  // not to be destroyed before the process ends
   std::deque<std::function<void()>> calls;
   std::size_t enqueued = 0, done = 0;
-  kzero::doubles::Clock behind;  // what later calls come behind
+  kzero::doubles::Clock behind;  // what later calls come after
 };
 
 struct CUevent_st {

@@ -228,7 +228,7 @@ DEFECTS = [
         1,
     ),
     (
-        "the gradient of the logits is not cleared behind the vocabulary",
+        "the gradient of the logits is not cleared beyond the vocabulary",
         "src/kernels/host/softmax_cross_entropy.cpp",
         "        std::fill(out + vocab, out + columns, static_cast<T>(0.0F));\n",
         "        static_cast<void>(columns);\n",

@@ -48,7 +48,7 @@ TEST_F(CudaEvent, WithoutAPointNothingIsWaitedFor) {
   first.fence("");
 }
 
-TEST_F(CudaEvent, OrdersLaterWorkBehindEarlier) {
+TEST_F(CudaEvent, OrdersLaterWorkAfterEarlier) {
   append(first, 1);
   Event event;
   event.order(first, second);

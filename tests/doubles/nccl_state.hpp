@@ -27,7 +27,7 @@ struct ncclComm {
   std::optional<std::chrono::steady_clock::time_point> abort_seen{};  // of another rank
   std::atomic<ncclResult_t> error = ncclSuccess;
   std::array<std::uint64_t, kzero::doubles::most_ranks> launched{};  // with each rank
-  kzero::doubles::Position last;  // behind the operation that was enqueued last
+  kzero::doubles::Position last;  // after the operation that was enqueued last
 };
 
 namespace kzero::doubles {

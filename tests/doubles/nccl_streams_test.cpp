@@ -72,7 +72,7 @@ class NcclStreams : public testing::Test {
   const Numbers guards = Numbers(count, -1.0F);
 };
 
-TEST_F(NcclStreams, AllToAllIsBehindWhatComputesItAndAheadOfWhatFollows) {
+TEST_F(NcclStreams, AllToAllComesAfterWhatComputesItAndBeforeWhatFollows) {
   if (ranks == 1) GTEST_SKIP() << "nothing to send";
   NcclCommunicator comm(group, traffic);
   std::vector<Numbers> send(ranks, guards), receive(ranks, guards), before, after;
@@ -95,9 +95,9 @@ TEST_F(NcclStreams, AllToAllIsBehindWhatComputesItAndAheadOfWhatFollows) {
   for (int r = 0; r < ranks; ++r) EXPECT_EQ(after[r], r == me ? guards : message(r, me, 1)) << r;
 }
 
-// One array, and one with gaps, whose own part is a copy. Behind each array there is room for what
+// One array, and one with gaps, whose own part is a copy. After each array there is room for what
 // a wrong count or place would write.
-TEST_F(NcclStreams, AllGatherIsBehindWhatComputesItAndAheadOfWhatFollows) {
+TEST_F(NcclStreams, AllGatherComesAfterWhatComputesItAndBeforeWhatFollows) {
   if (ranks == 1) GTEST_SKIP() << "nothing to send";
   NcclCommunicator comm(group, traffic);
   for (const Index gap : {0, 3}) {
@@ -131,7 +131,7 @@ TEST_F(NcclStreams, AllGatherIsBehindWhatComputesItAndAheadOfWhatFollows) {
   }
 }
 
-TEST_F(NcclStreams, LibrarySumIsBehindWhatComputesItAndAheadOfWhatFollows) {
+TEST_F(NcclStreams, LibrarySumComesAfterWhatComputesItAndBeforeWhatFollows) {
   if (ranks == 1) GTEST_SKIP() << "nothing to send";
   NcclCommunicator comm(group, traffic);
   Numbers all(ranks * count, -1.0F), after;

@@ -251,7 +251,7 @@ std::pair<std::vector<double>, std::vector<float>> train(
   return result;
 }
 
-// The same code above the communicator, with sums enqueued behind collectives instead of waited
+// The same code above the communicator, with sums enqueued after collectives instead of waited
 // for. With late calls, what is read before it was waited for, or overwritten before it was sent,
 // shows.
 TEST(NcclTraining, GivesTheBitsThatMpiGives) {

@@ -21,7 +21,7 @@ from launch import DECK, KZERO, LAUNCHER, ranks_of, records
 
 WAYS = ([], ["checkpoint.asynchronous=true"], ["checkpoint.ranks_per_file=2"])
 WARM_UP = 0.25  # of a job: buffers reach their sizes
-MOST_GROWTH_KIB = 1024  # of a rank's resident memory behind it
+MOST_GROWTH_KIB = 1024  # of a rank's resident memory after it
 
 
 def sample(pid):

@@ -67,7 +67,7 @@ class CrashStates(LaunchTest):
         self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
         self.watched, self.launches = self.place / "watched", 0
         self.watched.mkdir()
-        self.damaged, self.latest_is_reported = [], True  # an asynchronous run writes `latest` behind the report
+        self.damaged, self.latest_is_reported = [], True  # an asynchronous run writes `latest` after the report
         self.contents = Contents()
         self.restarts = Restarts(self.place / "states", self.contents)
         self.addCleanup(self.restarts.close)

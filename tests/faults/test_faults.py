@@ -237,7 +237,7 @@ class Ways(FaultTest):
 
     def test_files_and_restarts_are_the_same(self):
         names = {}
-        for name, way in zip(("plain", "behind", "shared"), WAYS):
+        for name, way in zip(("plain", "asynchronous", "shared"), WAYS):
             self.run_to(12, "checkpoint.every=3", "checkpoint.keep=0", f"checkpoint.folder={name}", *way)
             names[name] = steps_of(self.folder / "run.jsonl")
             saved = [r["step"] for r in records(self.folder / "run.jsonl", "checkpoint")]
@@ -246,12 +246,12 @@ class Ways(FaultTest):
             for row in end["memory"]:
                 for category, held in row["categories"].items():
                     self.assertEqual(held["planned_bytes"], held["peak_bytes"], (name, category))
-        self.assertEqual(names["behind"], names["plain"])
+        self.assertEqual(names["asynchronous"], names["plain"])
         self.assertEqual(names["shared"], names["plain"])
         for step in ("step_00000003", "step_00000012"):
             plain = sorted((self.folder / "plain" / step).glob("shard_*.h5"))
-            behind = sorted((self.folder / "behind" / step).glob("shard_*.h5"))
-            self.assertEqual([p.read_bytes() for p in plain], [p.read_bytes() for p in behind])
+            asynchronous = sorted((self.folder / "asynchronous" / step).glob("shard_*.h5"))
+            self.assertEqual([p.read_bytes() for p in plain], [p.read_bytes() for p in asynchronous])
             self.assertEqual(len(list((self.folder / "shared" / step).glob("shard_*.h5"))), 1)
             self.assertEqual(
                 {k: sorted(v.tolist()) for k, v in arrays_of(self.folder / "shared" / step).items() if k.endswith("master")},
@@ -304,9 +304,9 @@ class Ways(FaultTest):
             shutil.rmtree(self.saved)
             return end["memory"][0]["categories"]
 
-        plain, behind = planned(), planned("checkpoint.asynchronous=true")
+        plain, asynchronous = planned(), planned("checkpoint.asynchronous=true")
         # Master weights and two moments of what a rank owns; the optimizer's state is the moments here.
-        state = behind["io"]["peak_bytes"] - plain["io"]["peak_bytes"]
+        state = asynchronous["io"]["peak_bytes"] - plain["io"]["peak_bytes"]
         self.assertLess(abs(state - plain["optimizer"]["peak_bytes"] * 3 // 2), 1024)
 
     def test_a_stop_waits_for_what_is_under_way(self):

@@ -1,4 +1,4 @@
-// Decks and overrides: the bytes up to the first NUL are the deck, each part behind it is an
+// Decks and overrides: the bytes up to the first NUL are the deck, each part after it is an
 // override. A Config that was accepted is written and read back as the same.
 #include <sstream>
 #include <vector>

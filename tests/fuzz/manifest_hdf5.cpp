@@ -1,4 +1,4 @@
-// Any bytes behind a header that says they are undamaged: these reach the HDF5 library.
+// Any bytes after a header that says they are undamaged: these reach the HDF5 library.
 #include "checkpoint/format/manifest.hpp"
 #include "fuzz.hpp"
 #include "saved.hpp"

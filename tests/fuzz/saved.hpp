@@ -65,7 +65,7 @@ class SavedCheckpoint {
 
 inline constexpr std::size_t header_bytes = 512;
 
-/// Puts the header in front that makes any bytes behind it an undamaged manifest file.
+/// Puts the header in front that makes any bytes after it an undamaged manifest file.
 inline void sign(std::string& bytes) {
   const auto digest = checksum(std::as_bytes(std::span(bytes).subspan(header_bytes)));
   std::string header =

@@ -26,7 +26,7 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The overrides that the deck names in its first lines are behind a NUL each.
+/// The overrides that the deck names in its first lines come after a NUL each.
 void write_deck(const fs::path& path, std::string text) {
   constexpr std::string_view mark = "# override = ";
   for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; ++at) {

@@ -1,4 +1,4 @@
-// Tokenizers and texts: the bytes up to the first NUL are a tokenizer.json, those behind it a text,
+// Tokenizers and texts: the bytes up to the first NUL are a tokenizer.json, those after it a text,
 // which every tokenizer that is accepted encodes, or refuses as it is not UTF-8.
 #include <optional>
 

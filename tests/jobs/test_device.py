@@ -75,7 +75,7 @@ class TestPrograms(BundleTest):
         self.assertFalse(tests.is_good())
         self.assertEqual(tests.text(), "2 of 3 passed, 1 failed")
 
-    def test_after_a_death_the_tests_behind_it_run(self):
+    def test_after_a_death_the_tests_after_it_run(self):
         tests = self.results("A.a=ok A.b=die A.c=ok A.d=die A.e=ok")
         self.assertEqual((tests.passed, list(tests.died), tests.processes), (["A.a", "A.c", "A.e"], ["A.b", "A.d"], 3))
         self.assertIn("about to abort", tests.died["A.b"])
@@ -367,7 +367,7 @@ class Findings(BundleTest):
                 reported = "Invalid" in text or "Error: " in text
                 self.assertEqual(found.values["memcheck"], text.splitlines() if reported else [])
 
-    def test_counters_are_read_from_csv_behind_other_output(self):
+    def test_counters_are_read_from_csv_after_other_output(self):
         rows = counters.rows_of(
             'step 1\n"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
             '"0","void f<kzero::kernels::sum_rows<float>>","gpu__time_duration.sum","ns","1,500"\n'

@@ -1,6 +1,6 @@
 // Where a run spends its time: a tool for Kokkos that profile.py loads. Counts calls and seconds of
 // every kernel, fence and region, less what is nested in it, in steps and apart from that outside
-// of them, and writes them as JSON to the file KZERO_PROFILE with the process number behind.
+// of them, and writes them as JSON to the file KZERO_PROFILE followed by the process number.
 #include <unistd.h>
 
 #include <algorithm>

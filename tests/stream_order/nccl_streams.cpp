@@ -1,5 +1,5 @@
-// Streams as tests/doubles/nccl*.cpp and src/comm/nccl_communicator.cpp see them. Which work is
-// behind which is ThreadSanitizer's to say here, not the stand-in's for CUDA's runtime.
+// Streams as tests/doubles/nccl*.cpp and src/comm/nccl_communicator.cpp see them. Which work comes
+// after which is ThreadSanitizer's to say here, not the stand-in's for CUDA's runtime.
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -62,7 +62,7 @@ TEST_F(Order, IsThatOfAnEvent) {
   EXPECT_FALSE(is_reported());
 }
 
-TEST_F(Order, OfAnEventHasNothingThatComesBehindIt) {
+TEST_F(Order, OfAnEventHasNothingThatComesAfterIt) {
   event.record(a);
   add(a, x, y);
   event.wait(b);

@@ -13,7 +13,7 @@ namespace kzero::stream_order {
 /// The number of reports so far, each of two accesses to the same memory that nothing orders.
 int reports();
 
-/// Runs `work` on the stream behind an instance of the back end, behind what is on it already.
+/// Runs `work` on the stream behind an instance of the back end, after what is on it already.
 void enqueue(const void* instance, const std::function<void()>& work);
 
 }  // namespace kzero::stream_order

@@ -357,7 +357,7 @@ TOKENIZER = {
 
 
 def tokenizer(*more):
-    """Tokens of one byte, "ab", "abc" and more, and an end token behind them."""
+    """Tokens of one byte, "ab", "abc" and more, and an end token after them."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     symbols = {byte: chr(byte) for byte in printable}
     symbols |= {byte: chr(256 + i) for i, byte in enumerate(b for b in range(256) if b not in printable)}

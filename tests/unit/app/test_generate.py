@@ -286,7 +286,7 @@ class Tokenizers(GenerateTest):
         (self.folder / "hf/tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": "<|endoftext|>"}}))
         model = json.loads((self.folder / "hf/config.json").read_text())
         (self.folder / "hf/config.json").write_text(json.dumps({**model, "eos_token_id": None}))
-        self.assertEqual(len(self.lines("--prompt", "", source="hf")), 1, "an empty text begins behind the end token")
+        self.assertEqual(len(self.lines("--prompt", "", source="hf")), 1, "an empty text begins after the end token")
 
     def test_the_tokens_that_it_adds_come_before_a_prompt_once(self):
         rules = json.loads(TOKENIZER.read_text())

@@ -37,7 +37,7 @@ class EvaluationTest(LaunchTest):
         return metrics.read_text().count('"event":"start"') if metrics.exists() else 0
 
     def wait_for_an_evaluation(self, launch, step, starts):
-        """Until the launch, which has written start record number `starts`, evaluates behind that step."""
+        """Until the launch, which has written start record number `starts`, evaluates after that step."""
         mark, end = self.saved / "unfinished_evaluation", time.monotonic() + PATIENCE
         while True:
             with contextlib.suppress(OSError):
@@ -97,7 +97,7 @@ class InEvaluations(EvaluationTest):
                 self.expect(self.train(*run, ranks=ranks), 0)
                 self.expect_the_same_run("evaluation")
 
-    def test_the_last_evaluation_is_stopped_behind_the_last_step(self):
+    def test_the_last_evaluation_is_stopped_after_the_last_step(self):
         last = (*COMMON, *VALIDATING, "train.validate_every=1000")
         self.expect(self.train(*last, "checkpoint.folder=whole", "run.metrics=whole.jsonl", ranks=2), 0)
         self.stop_in_evaluation(*last, ranks=2, rank=1, step=5)

@@ -139,7 +139,7 @@ TEST_F(MegatronFiles, WhatDoesNotFitIsRefusedWithItsReason) {
   expect("negative", "sequence 1 (counted from 0) has length -3",
          [](Description& i) { i.lengths[1] = -3; });
   expect("before", "has 4 bytes from byte -2 on", [](Description& i) { i.offsets[0] = -2; });
-  expect("behind", "has 6 bytes from byte 6 on, but its .bin",
+  expect("after", "has 6 bytes from byte 6 on, but its .bin",
          [](Description& i) { i.offsets[1] = 6; });
   expect("huge", "has 6 bytes from byte 9223372036854775807 on",
          [](Description& i) { i.offsets[1] = std::numeric_limits<std::int64_t>::max(); });

@@ -13,7 +13,7 @@ TEST(Locator, counts_characters_from_one) {
   const std::string text = "ab\nö = 1\n\nlast";
   const Locator locator(deck_name, text);
   EXPECT_EQ(locator.offset(1, 1), 0U);
-  EXPECT_EQ(locator.offset(2, 2), 5U) << "behind the two bytes of ö";
+  EXPECT_EQ(locator.offset(2, 2), 5U) << "after the two bytes of ö";
   EXPECT_EQ(locator.place(5).text, "t:2:2");
   EXPECT_EQ(locator.place(text.size()).text, "t:4:5");
   for (std::size_t at : {0, 2, 3, 5, 9, 10, 13}) {

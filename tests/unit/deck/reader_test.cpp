@@ -172,7 +172,7 @@ TEST(Reader, stops_at_the_hundredth_number_out_of_range) {
   EXPECT_EQ(message_of(text), "deck.toml:101:8: 1e999 does not fit 64 bits");
 }
 
-TEST(Reader, counts_columns_behind_a_byte_order_mark) {
+TEST(Reader, counts_columns_after_a_byte_order_mark) {
   EXPECT_EQ(message_of("\xEF\xBB\xBFx = 1"),
             "deck.toml:1:1: key 'x' is not known (value 1); 'kzero defaults' lists every key");
   EXPECT_EQ(message_of("\xEF\xBB\xBF# \xE9"), "deck.toml:1:3: byte 0xe9 is not UTF-8");

@@ -74,7 +74,7 @@ template <class T>
 class GradientColumns : public testing::Test {};
 TYPED_TEST_SUITE(GradientColumns, Elements, );
 
-TYPED_TEST(GradientColumns, AreZeroBehindTheVocabulary) {
+TYPED_TEST(GradientColumns, AreZeroBeyondTheVocabulary) {
   using OfTeams = CrossEntropyBy<RowByTeam>;
   check_columns<WithGradient<CrossEntropyRows, TypeParam>, TypeParam>();
   check_columns<WithGradient<OfTeams, TypeParam>, TypeParam>();

@@ -162,7 +162,7 @@ void expect_near(const std::vector<float>& found, const std::vector<float>& expe
 }
 
 // Reads prompts of every length in passes of five rows, then one more token.
-TEST_P(DecoderOf, StepsBehindAPromptAreAsIfItHadBeenReadWhole) {
+TEST_P(DecoderOf, StepsAfterAPromptAreAsIfItHadBeenReadWhole) {
   const Sequences text;
   const deck::Model m = GetParam().model();
   DecodedModel<float> d(m, {text_batch, text_length, 5});

@@ -27,8 +27,8 @@ TEST(ParameterTable, CountsTheParametersOfGpt2) {
   EXPECT_EQ(param::elements_of(parameter_table(m)), 1557611200) << "GPT-2 XL";
 }
 
-// Of a short sequence, the positions behind a tied table are fewer rows than the head's GEMMs read.
-TEST(ParameterTable, HasRoomBehindTheOutputProjectionForWhatItsProductsRead) {
+// Of a short sequence, the positions after a tied table are fewer rows than the head's GEMMs read.
+TEST(ParameterTable, HasRoomAfterTheOutputProjectionForWhatItsProductsRead) {
   for (const auto family : {deck::ModelFamily::gpt2, deck::ModelFamily::llama}) {
     for (const bool is_tied : {true, false}) {
       for (const Index sequence : {1, 64}) {

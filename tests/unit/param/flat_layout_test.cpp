@@ -36,7 +36,7 @@ TEST(FlatLayout, UnitsArePaddedToTheRanksAndSplitIntoEqualShards) {
   }
 }
 
-TEST(FlatLayout, HasRoomForZerosBehindTheParameters) {
+TEST(FlatLayout, HasRoomForZerosAfterTheParameters) {
   for (const Index ranks : {1, 2, 3, 64}) {
     for (const Index zeros : {1, 38, 39, 1000}) {
       Table more = table();
@@ -59,7 +59,7 @@ TEST(TrainedUnits, HaveNoRoomWhereTheyAreFrozen) {
   EXPECT_EQ(FlatLayout(trained_of(frozen), 1).unit(0).padded, 0);
 }
 
-TEST(FlatLayout, ParametersLieOneBehindTheOther) {
+TEST(FlatLayout, ParametersLieOneAfterTheOther) {
   const FlatLayout layout(table(), 4);
   EXPECT_EQ(layout.unit(0).offsets, (std::vector<Index>{0, 21}));
   EXPECT_EQ(layout.unit(2).offsets, (std::vector<Index>{0, 143, 207}));
