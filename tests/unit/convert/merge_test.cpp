@@ -7,7 +7,6 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/writer.hpp"
 #include "convert/adapter.hpp"
-#include "convert/adapter_config.hpp"
 #include "convert/adapter_export.hpp"
 #include "convert/weight_files.hpp"
 #include "unit/convert/models.hpp"
