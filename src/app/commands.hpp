@@ -1,6 +1,7 @@
 // The subcommands of kzero. Each returns the process's exit code or throws Error.
 #pragma once
 
+#include <CLI/App.hpp>
 #include <string>
 
 #include "app/deck_file.hpp"
@@ -38,5 +39,30 @@ ExitCode inspect_sample(const DeckArguments& arguments, Index sample);
 
 /// Prints a line that begins with "note"; prints nothing for an empty text.
 void print_note(const std::string& note);
+
+struct DefaultsArguments {
+  bool reference = false;
+  std::string config;  // config.json or its folder; empty: the defaults
+};
+
+/// Adds `kzero defaults`: the annotated default deck, the deck's reference, or the model of a
+/// config.json. Parsing fills `arguments`.
+CLI::App* add_defaults(CLI::App& cli, DefaultsArguments& arguments);
+
+/// Prints the requested text. Needs no MPI. Throws Error(files) for a config.json that kzero does
+/// not support.
+ExitCode defaults(const DefaultsArguments& arguments);
+
+enum class SurveyOutput { text, json };
+
+struct SurveyOptions {
+  SurveyOutput output = SurveyOutput::text;
+  std::string rates;  // the file to write for `kzero plan --rates`; empty: none
+};
+
+/// kzero check --launch: compares the ranks of this launch, measures their nodes and links, and
+/// prints the findings on rank 0; also writes a rates file if one is named. Returns done if the
+/// ranks can be one run, however slow some are, otherwise other. Collective over the launch.
+ExitCode survey_launch(const DeckArguments& arguments, const SurveyOptions& options);
 
 }  // namespace kzero::app

@@ -1,4 +1,4 @@
-#include "app/launch_check.hpp"
+#include "app/commands.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

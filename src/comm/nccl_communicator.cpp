@@ -8,9 +8,14 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "comm/nccl_or_rccl.hpp"
 #include "comm/shared_device.hpp"
 #include "runtime/cuda_stream.hpp"
+
+#ifdef KZERO_HIP  // RCCL has NCCL's functions under the same names
+#include <rccl/rccl.h>
+#else
+#include <nccl.h>
+#endif
 
 namespace kzero::comm {
 

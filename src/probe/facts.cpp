@@ -11,7 +11,6 @@
 
 #include "runtime/build_facts.hpp"
 #include "runtime/execution.hpp"
-#include "runtime/loaded_libraries.hpp"
 
 extern "C" char** environ;
 

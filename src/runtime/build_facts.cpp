@@ -1,5 +1,13 @@
 #include "runtime/build_facts.hpp"
 
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
 #include "base/processor.hpp"
 #include "base/version.hpp"
 #include "runtime/execution.hpp"
@@ -34,6 +42,63 @@ std::vector<std::pair<std::string, std::string>> build_facts() {
                          std::to_string(KOKKOS_VERSION / 100 % 100) + "." +
                          std::to_string(KOKKOS_VERSION % 100)},
           {"execution", Execution::name()}};
+}
+
+namespace {
+
+using Word = ElfW(Word);
+
+constexpr std::string_view gnu{"GNU\0", 4};
+
+std::size_t aligned(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+/// Returns the build id in a segment of notes. Each note begins with the lengths of its name and
+/// description and with its kind; the name and the description follow.
+std::string build_id(const char* notes, std::size_t bytes, std::size_t alignment) {
+  struct Head {
+    Word name, description, kind;
+  };
+  while (bytes >= sizeof(Head)) {
+    Head head;
+    std::memcpy(&head, notes, sizeof head);
+    const std::size_t begin = aligned(sizeof head + head.name, alignment);
+    const std::size_t length = aligned(begin + head.description, alignment);
+    if (begin + head.description > bytes) return {};
+    const std::string_view name(notes + sizeof head, head.name);
+    if (head.kind == NT_GNU_BUILD_ID && name == gnu) {
+      std::string text;
+      for (Word i = 0; i < head.description; ++i)
+        text += fmt::format("{:02x}", static_cast<unsigned char>(notes[begin + i]));
+      return text;
+    }
+    if (length > bytes) return {};
+    notes += length;
+    bytes -= length;
+  }
+  return {};
+}
+
+int add(dl_phdr_info* info, std::size_t, void* found) {
+  const std::string_view path = info->dlpi_name;
+  LoadedLibrary library{std::string(path.substr(path.rfind('/') + 1)), {}};
+  for (int i = 0; i < info->dlpi_phnum && library.build.empty(); ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader returns addresses as numbers
+    const auto* notes = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
+    library.build = build_id(notes, segment.p_memsz, segment.p_align == 8 ? 8 : 4);
+  }
+  static_cast<std::vector<LoadedLibrary>*>(found)->push_back(std::move(library));
+  return 0;
+}
+
+}  // namespace
+
+std::vector<LoadedLibrary> loaded_libraries() {
+  std::vector<LoadedLibrary> found;
+  ::dl_iterate_phdr(&add, &found);
+  std::ranges::sort(found, {}, &LoadedLibrary::name);
+  return found;
 }
 
 }  // namespace kzero::runtime

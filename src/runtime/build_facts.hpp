@@ -1,4 +1,5 @@
-// Facts about this binary, for logs and for comparisons of runs and ranks.
+// Facts about this binary and the shared libraries of its process, for logs and for comparisons of
+// runs and ranks.
 #pragma once
 
 #include <string>
@@ -13,5 +14,13 @@ std::string kernel_arithmetic();
 
 /// Version, git hash, compiler, build type and device backend, in printing order.
 std::vector<std::pair<std::string, std::string>> build_facts();
+
+struct LoadedLibrary {
+  std::string name;   // of the file, without its folder; empty: the program itself
+  std::string build;  // the build id that the linker wrote, in hexadecimal digits; empty: none
+};
+
+/// Returns the program and its libraries, sorted by name. Reads the process's own memory only.
+std::vector<LoadedLibrary> loaded_libraries();
 
 }  // namespace kzero::runtime

@@ -1,4 +1,4 @@
-#include "runtime/loaded_libraries.hpp"
+#include "runtime/build_facts.hpp"
 
 #include <gtest/gtest.h>
 
