@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "comm/backends.hpp"
-#include "comm/staging.hpp"
+#include "comm/byte_view.hpp"
 #include "runtime/profile.hpp"
 
 namespace kzero::comm {

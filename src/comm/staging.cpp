@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include "comm/byte_view.hpp"
+
 namespace kzero::comm {
 
 namespace {
