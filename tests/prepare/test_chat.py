@@ -162,6 +162,14 @@ class Targets(ChatCase):
         ((text, targets),) = self.documents({"messages": messages, "tools": [{"name": "rank"}]})
         self.assertTrue(text.startswith('[{"name": "rank"}]<|im_start|>user'), text)
         self.assertEqual(targets, [json.dumps(call) + "<|im_end|>", "7<|im_end|>"])
+        documents = self.documents({"messages": messages, "tools": [{"name": "rank"}]}, options=("--each-turn",))
+        self.assertEqual([one for _, (one,) in documents], targets)
+        self.assertTrue(all(text.startswith('[{"name": "rank"}]<|im_start|>user') for text, _ in documents), documents)
+        self.template("{{- tools | tojson if tools else '' }}" + templates.GENERATION)
+        ((text, targets),) = self.documents(
+            {"prompt": [turn("user", "a")], "completion": [turn("assistant", "b")], "tools": [{"c": 1}]}
+        )
+        self.assertEqual((text[:21], targets), ('[{"c": 1}]<|im_start|', ["b<|im_end|>"]))
         self.template(templates.CHATML)
         self.out = self.folder / "other"
         lost = "chats.jsonl:1: the chat template leaves out or changes text of message 2, of the assistant"
@@ -216,6 +224,10 @@ class Templates(ChatCase):
         self.out = self.folder / "other"
         said = self.refused(chat(*FOUR), {"messages": [turn("system", "a b c"), *chat(*FOUR)["messages"]]})
         self.assertIn("chats.jsonl:2: the chat template leaves out or changes text of message 1, of the system", said)
+        self.template(templates.WITHOUT_SYSTEM.replace("'system'", "'developer'"))
+        self.out = self.folder / "developer"
+        said = self.refused({"messages": [turn("developer", "a b c"), *chat(*FOUR)["messages"]]})
+        self.assertIn("chats.jsonl:1: the chat template leaves out or changes text of message 1, of the developer", said)
         self.template(templates.CHATML.replace("message.content +", "message.content | replace('drop', '') +"))
         self.documents(chat(*FOUR))
         self.out = self.folder / "second"
