@@ -3,6 +3,7 @@
 // after a restart.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 
 #include "support/checkpoints.hpp"
@@ -92,6 +93,23 @@ TEST_P(Dropout, AndZLossChangeTheTraining) {
   const Outcome expected = train_outcome(both, group);
   EXPECT_NE(train_outcome(dropout, group).weights, expected.weights);
   EXPECT_NE(train_outcome(z_loss, group).weights, expected.weights);
+}
+
+// Every tensor rank draws for its own heads, numbered in the full model.
+TEST(Dropout, OfHeadsIsThatOfOneTensorRank) {
+  const auto tensor = launch_ranks() % 2 == 0 ? 2 : 1;
+  if (tensor == 1) GTEST_SKIP() << "needs two ranks";
+  deck::Config config = dropout_deck();
+  config.model.heads = 4, config.model.hidden = 24, config.model.dropout = 0;
+  for (deck::Config tried : {config, as_llama(config, 2)}) {
+    tried.grid.tensor = 1;
+    const auto one = planned_result_on(tried, 1, "dropout of heads");
+    tried.grid.tensor = tensor;
+    const auto several = planned_result_on(tried, tensor, "dropout of heads");
+    if (!one || !several) continue;
+    for (std::size_t i = 0; i < one->numbers.size(); ++i)
+      EXPECT_NEAR(several->numbers[i], one->numbers[i], 2e-5 * std::abs(one->numbers[i])) << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, Dropout, testing::Values(Dtype::fp32, Dtype::bf16),

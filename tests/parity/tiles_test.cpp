@@ -139,6 +139,24 @@ TEST(Tiles, AgreeToRounding) {
   }
 }
 
+// With zero.accumulate = "local", sums in fp32 of one micro-batch are rounded to those of the
+// others. What an earlier micro-batch or another block left in their memory must not count.
+TEST(Tiles, AndTheHeadAccumulateInTheModelToRounding) {
+  constexpr double bound = 4 * 0x1p-9;  // bf16 rounds each of the four micro-batches' sums once
+  deck::Config config = tile_deck(Dtype::bf16, 5);
+  config.train.global_batch = 4 * config.train.micro_batch;
+  for (deck::Config tried : {config, as_llama(config, 2), with_lora(as_llama(config, 2))}) {
+    tried.zero.accumulate = deck::Accumulate::reduced;
+    const auto reduced = result_on(tried, 1);
+    tried.zero.accumulate = deck::Accumulate::local;
+    const auto local = result_on(tried, 1);
+    if (!local || !reduced) continue;
+    for (std::size_t i = 0; i < local->numbers.size(); ++i)
+      EXPECT_NEAR(local->numbers[i], reduced->numbers[i], bound * std::abs(reduced->numbers[i]))
+          << i << ", " << name_of(tried.model.family);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Tiles, testing::Values(Dtype::fp32, Dtype::bf16),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
