@@ -155,5 +155,33 @@ TEST(ParameterTable, AdaptersAreUnitsThatTrainAfterTheFrozenOnes) {
   EXPECT_EQ(last.params[3].init, param::Init::zeros);
 }
 
+/// A rank of a tensor group draws its part of the same initial weights.
+void expect_same_draws_on_tensor_ranks(const deck::Model& m, const deck::Lora& lora) {
+  const param::Table one = parameter_table(m, {}, lora);
+  for (const Index ranks : {2, 4}) {
+    for (Index rank = 0; rank < ranks; ++rank) {
+      const param::Table own = parameter_table(m, {rank, ranks}, lora);
+      ASSERT_EQ(own.size(), one.size());
+      for (std::size_t u = 0; u < one.size(); ++u) {
+        ASSERT_EQ(own[u].params.size(), one[u].params.size());
+        for (std::size_t i = 0; i < one[u].params.size(); ++i) {
+          const param::ParamSpec &found = own[u].params[i], &expected = one[u].params[i];
+          EXPECT_EQ(found.name, expected.name);
+          EXPECT_EQ(found.shape, expected.shape) << found.name;
+          EXPECT_EQ(found.init, expected.init) << found.name;
+          EXPECT_EQ(found.std, expected.std) << found.name;
+          EXPECT_EQ(found.decays, expected.decays) << found.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(ParameterTable, TensorRanksDrawPartsOfTheSameWeights) {
+  expect_same_draws_on_tensor_ranks(gpt2_124m(), {});
+  expect_same_draws_on_tensor_ranks(
+      gpt2_124m(), {.rank = 8, .alpha = 16, .targets = {"c_attn", "c_proj", "c_fc"}});
+}
+
 }  // namespace
 }  // namespace kzero::model
