@@ -55,24 +55,34 @@ void read_shape(ConfigKeys& keys, const ModelClass& type) {
   keys.imply({"model.feed_forward", {"intermediate_size"}, type.feed_forward});
 }
 
-/// Refuses attention within a window that is shorter than the longest sequence.
-void refuse_windows(ConfigKeys& keys, const ModelClass& type) {
-  const std::string what = "kzero computes attention over all positions before a token";
+/// Reads Mistral's window, which all layers have: 4096 if the key is missing. One that no sequence
+/// exceeds is none.
+void read_mistral_window(ConfigKeys& keys, const ModelClass& type) {
+  const Json usual = 4096;
+  const Json& window = keys.has("sliding_window") ? keys.at("sliding_window") : usual;
+  const Json& longest = keys.at("max_position_embeddings");
+  const Json limit = longest.is_null() ? Json(type.sequence) : longest;
+  const bool is_harmless =
+      window.is_null() || (window.is_number() && limit.is_number() && window >= limit);
+  if (is_harmless) {
+    keys.imply("model.window", Index{0}, keys.describe("sliding_window"));
+  } else {
+    keys.imply({"model.window", {"sliding_window"}, 4096});
+  }
+}
+
+/// Reads which tokens a token sees. Refuses windows in some layers only, and those of Qwen.
+void read_windows(ConfigKeys& keys, const ModelClass& type) {
   const bool is_mistral = type.type == std::string("mistral");
+  const std::string origin = fmt::format("model_type is \"{}\"", type.type);
+  keys.imply("model.full_attention_every", Index{0}, origin);
   if (is_mistral) {
-    const Json& longest = keys.at("max_position_embeddings");
-    const Json usual = 4096;
-    const Json& window = keys.has("sliding_window") ? keys.at("sliding_window") : usual;
-    const Json limit = longest.is_null() ? Json(type.sequence) : longest;
-    const bool is_harmless =
-        window.is_null() || (window.is_number() && limit.is_number() && window >= limit);
-    if (!is_harmless)
-      keys.refuse("sliding_window",
-                  fmt::format("{}: it must be null (missing it is 4096) or at least "
-                              "max_position_embeddings",
-                              what));
-  } else if (type.type != std::string("llama")) {
-    keys.require("use_sliding_window", false, {false}, what);
+    read_mistral_window(keys, type);
+  } else {
+    keys.imply("model.window", Index{0}, origin);
+    if (type.type != std::string("llama"))
+      keys.require("use_sliding_window", false, {false},
+                   "kzero computes attention over all positions before a token");
   }
   const Json& layers = keys.at("layer_types");
   if (layers.is_null()) return;
@@ -105,7 +115,7 @@ void read_llama(ConfigKeys keys, const std::string& model_type) {
                  "and values");
   }
   keys.require("mlp_bias", false, {false}, "kzero has no biases in the feed-forward part");
-  refuse_windows(keys, type);
+  read_windows(keys, type);
 }
 
 nlohmann::ordered_json llama_config(const deck::Model& model, const std::string& checkpoint) {
@@ -113,9 +123,17 @@ nlohmann::ordered_json llama_config(const deck::Model& model, const std::string&
                 "{}: no class of transformers computes model.qkv_bias = true with model.qk_norm = "
                 "true: Qwen2 has the biases, Qwen3 the norms",
                 printable(checkpoint));
+  const bool has_window = model.window > 0;
+  KZERO_REQUIRE(
+      !has_window || (!model.qkv_bias && !model.qk_norm && model.full_attention_every == 0),
+      ExitCode::files,
+      "{}: of the classes of transformers that kzero writes, only Mistral has "
+      "model.window, in every layer, without model.qkv_bias and model.qk_norm",
+      printable(checkpoint));
   // LlamaConfig refuses a width that is not a multiple of the number of heads. Mistral without a
   // window computes the same function.
-  const char* of_width = model.hidden % model.heads == 0 ? "llama" : "mistral";
+  const bool is_mistral = has_window || model.hidden % model.heads != 0;
+  const char* of_width = is_mistral ? "mistral" : "llama";
   const ModelClass& type = class_of(model.qkv_bias ? "qwen2" : model.qk_norm ? "qwen3" : of_width);
   nlohmann::ordered_json config{{"architectures", {type.name}},
                                 {"model_type", type.type},
@@ -135,7 +153,7 @@ nlohmann::ordered_json llama_config(const deck::Model& model, const std::string&
   if (type.type == std::string("llama")) {
     config["mlp_bias"] = false;
   } else {
-    config["sliding_window"] = nullptr;
+    config["sliding_window"] = has_window ? nlohmann::ordered_json(model.window) : nullptr;
   }
   if (type.qkv_bias || type.qk_norm) config["use_sliding_window"] = false;
   write_rope(model, config);

@@ -112,6 +112,8 @@ struct Model {
   bool qk_norm = false;
   bool tied_embeddings = true;
   double norm_eps = 1e-5;
+  Index window = 0;                // keys that a query sees in layers with a window; 0: all
+  Index full_attention_every = 0;  // every so many layers one has no window; 0: all have it
   double rope_theta = 10000;
   RopeScaling rope_scaling = RopeScaling::none;
   double rope_factor = 1;            // by which the scaling lengthens wavelengths

@@ -42,6 +42,13 @@ std::vector<Key> architecture() {
               "model.hidden, rounded up to a multiple of 256."),
       llama(boolean("model.qkv_bias", t, &Model::qkv_bias,
                     "Queries, keys and values have biases, as in Qwen2.")),
+      llama(integer("model.window", t, &Model::window, from(0, 1000000), "tokens",
+                    "Tokens that a token sees in layers with a window, itself among them; 0: all "
+                    "before it.")),
+      llama(integer("model.full_attention_every", t, &Model::full_attention_every, from(0, 10000),
+                    "layers",
+                    "With model.window: every so many layers one sees all tokens before, as in "
+                    "Gemma 3 (6) and OLMo 3 (4); 0: no layer does.")),
       llama(boolean("model.qk_norm", t, &Model::qk_norm,
                     "RMSNorm over each head of queries and keys, as in Qwen3.")),
       boolean("model.tied_embeddings", t, &Model::tied_embeddings,

@@ -20,6 +20,7 @@ class ModelRules : ViolationList {
       check_width();
     }
     if (family_has("model.rope_theta")) check_rope();
+    if (family_has("model.window")) check_windows();
     fill_in_feed_forward();
     return std::move(violations_);
   }
@@ -54,6 +55,18 @@ class ModelRules : ViolationList {
               fmt::format("model.hidden / model.heads = {} / {} = {} must be even, {}; or set "
                           "model.head_dim",
                           model_.hidden, model_.heads, model_.head_dim, reason));
+  }
+
+  void check_windows() {
+    const Index every = model_.full_attention_every;
+    refuse_if(every > 0 && model_.window == 0, {"model.full_attention_every", "model.window"},
+              fmt::format("model.full_attention_every = {} needs model.window above 0", every));
+    refuse_if(every == 1, {"model.full_attention_every", "model.window"},
+              "model.full_attention_every must be 0 or at least 2, found 1: no layer would have "
+              "model.window");
+    refuse_if(every > model_.layers, {"model.full_attention_every", "model.layers"},
+              fmt::format("model.full_attention_every must be at most model.layers = {}, found {}",
+                          model_.layers, every));
   }
 
   void check_rope() {

@@ -18,6 +18,12 @@ struct Documents {
   bool empty() const { return begin.size() == 0; }
 };
 
+/// Computes [begin, end) of each row for attention within a window: the row sees the keys from
+/// begin on, of its document and among the last `window` rows up to itself, and rows before end see
+/// it. `sequence` rows are a sequence. begin and end have all rows [N].
+void window_of(const tensor::Execution& exec, const Documents& documents, Index window,
+               Index sequence, const Vector<std::int32_t>& begin, const Vector<std::int32_t>& end);
+
 /// The place of a matrix [n,D] in its micro-batch: row i is row first + i of sequences of
 /// `sequence` rows.
 struct StreamRows {

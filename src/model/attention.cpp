@@ -10,6 +10,13 @@ using deck::RecomputeMode;
 
 namespace {
 
+/// The window of block i. One that no sequence exceeds is none.
+Index window_of(const deck::Model& model, Index i) {
+  const Index every = model.full_attention_every;
+  const bool is_full = every > 0 && (i + 1) % every == 0;
+  return is_full || model.window >= model.sequence ? 0 : model.window;
+}
+
 /// Describes q and k of one matrix and v of another as the columns of one row.
 template <class U>
 kernels::SideBySide<U> beside(const TransformerShape& shape, const Matrix<U>& qk,
@@ -35,6 +42,7 @@ template <class T>
 Attention<T>::Attention(Declaration& d, const deck::Model& model)
     : shape_(d.shape),
       drops_weights_(model.attention_dropout > 0),
+      window_(window_of(model, d.block)),
       norm_(d, d.family.names.norm1),
       qkv_(d, deck::Product::qkv) {
   if (shape_.qk_norm) {
@@ -67,7 +75,7 @@ kernels::AttentionProblem Attention<T>::problem(const BatchShape& b) const {
           .k_stride = qk_width,
           .v_stride = width,
           .has_backward = b.passes == Passes::all,
-          .documents = b.documents,
+          .documents = b.documents || window_ > 0,  // the mask has the same form
           .dropout = b.passes == Passes::all && drops_weights_};
 }
 
@@ -100,6 +108,10 @@ void Attention<T>::keep(Activations& memory, const BatchShape& batch, Kept kept)
     heads_attention_ = memory.take<T>(products, "heads_attention", all, s.own.width / ranks);
   }
   log_sum_ = memory.take<float>(products, "log_sum", batch.batch * s.own.heads / ranks, s.sequence);
+  if (window_ > 0) {
+    window_begin_ = memory.take<std::int32_t>(false, "window_begin", all, 1);
+    window_end_ = memory.take<std::int32_t>(false, "window_end", all, 1);
+  }
   normal_ = memory.take<T>(passes, "norm1", n, s.hidden);
   if (s.qk_norm && !s.shares_sequences())
     rotated_ = memory.take<T>(passes, "rotated", rows, s.own.width + s.own.kv_width);
@@ -151,8 +163,14 @@ template <class T>
 kernels::AttentionRows Attention<T>::attention_rows(const BlockPass<T>& pass) const {
   const SequenceRank& part = shape_.sequence_rank;
   const Index heads = shape_.own.heads;
-  return {pass.documents, pass.dropout.weights,
-          shape_.tensor.rank * heads + part.rank * (heads / part.size)};
+  kernels::Documents seen = pass.documents;
+  if (window_ > 0) {
+    const Vector<std::int32_t> begin(window_begin_.data(), window_begin_.size());
+    const Vector<std::int32_t> end(window_end_.data(), window_end_.size());
+    kernels::window_of(*pass.c.exec, pass.documents, window_, shape_.sequence, begin, end);
+    seen = {begin, end};
+  }
+  return {seen, pass.dropout.weights, shape_.tensor.rank * heads + part.rank * (heads / part.size)};
 }
 
 template <class T>
@@ -345,24 +363,25 @@ void Attention<T>::step(const CachedRows<T>& rows, const T* unit, Matrix<const T
   }
   const Matrix<T> attention = rows.of(attention_);
   kernels::store_keys_values<T>(rows.exec, rows.cache, rows.places, in.k, in.v, cache_);
-  kernels::cached_attention<T>(rows.exec, rows.cache, rows.places, in.q, cache_, attention);
+  kernels::cached_attention<T>(rows.exec, rows.cache, rows.places, in.q, cache_, attention,
+                               window_);
   projection_.step_to_stream(rows, unit, attention, x, y);
 }
 
-namespace {
-
-/// Causal attention: half of all scores and of their products with v.
-double attention_operations(const TransformerShape& s) {
-  return 2 * static_cast<double>(s.sequence) * static_cast<double>(s.own.width);
+/// The scores that the mask shows, and their products with v: half of all, or those in the window.
+template <class T>
+double Attention<T>::attention_operations() const {
+  const auto sequence = static_cast<double>(shape_.sequence);
+  const double window = window_ > 0 ? static_cast<double>(window_) : sequence;
+  const double keys = window - window * window / (2 * sequence);  // of a query, on average
+  return 4 * keys * static_cast<double>(shape_.own.width);
 }
-
-}  // namespace
 
 template <class T>
 Work Attention<T>::forward_work(const PassShape& pass) const {
   Work work(shape_, pass);
   work.operations =
-      qkv_.forward_operations() + attention_operations(shape_) + projection_.forward_operations();
+      qkv_.forward_operations() + attention_operations() + projection_.forward_operations();
   work.messages.gather_stream();
   work.messages.exchange_heads();
   work.messages.sum_stream();
@@ -377,7 +396,7 @@ Work Attention<T>::recompute_work(const PassShape& pass, Kept kept, bool is_last
     work.elements = static_cast<double>(2 * shape_.hidden + rotated);
   }
   if (kept != Kept::input) return work;
-  work.operations = qkv_.forward_operations() + attention_operations(shape_);
+  work.operations = qkv_.forward_operations() + attention_operations();
   work.messages.gather_stream();
   work.messages.exchange_heads();
   if (is_last) return work;
@@ -395,7 +414,7 @@ Work Attention<T>::backward_work(const PassShape& pass, bool needs_input) const 
   messages.gather_stream();
   projection_.add_gradient_messages(messages);
   if (!reaches_qkv) return work;
-  work.operations += 2 * attention_operations(shape_) + qkv_.backward_operations(needs_input);
+  work.operations += 2 * attention_operations() + qkv_.backward_operations(needs_input);
   messages.exchange_heads();
   if (shape_.qk_norm && !shape_.is_frozen()) messages.sum_gradient(2 * shape_.head_dim);
   if (qkv_.trains()) messages.gather_stream();

@@ -1,6 +1,7 @@
 // The attention half of a block: x + projection(attention(q, k, v)), with q, k and v from norm(x).
 // GPT-2 has learned positions and biases. The Llama family rotates q and k, shares heads of k and v
-// and may normalise q and k. The tensor group splits the heads.
+// and may normalise q and k. In some layers a token may see a window of the tokens before it. The
+// tensor group splits the heads.
 #pragma once
 
 #include "kernels/rotary.hpp"
@@ -40,6 +41,7 @@ class Attention : public Half<T> {
 
  private:
   kernels::AttentionProblem problem(const BatchShape& batch) const;
+  double attention_operations() const;
   kernels::RotaryShape rotary_shape(const Context<T>& c) const;
   kernels::HeadNorms<T> head_norms(const T* unit) const;
 
@@ -63,18 +65,20 @@ class Attention : public Half<T> {
 
   const TransformerShape& shape_;
   bool drops_weights_;
+  Index window_;  // keys that a query sees; 0: all up to its own
   Norm<T> norm_;
   Linear<T> qkv_;
   Index head_norms_ = 0;  // where the weights of q's norm begin in the unit, then those of k's
   Linear<T> projection_;
 
   // Activations.
-  Matrix<T> normal_;                       // [n,D]
-  NormStatistics statistics_;              // [n]
-  Matrix<T> qkv_out_, attention_;          // [N,d+2e] [N,d]
-  Matrix<T> rotated_;                      // [N,d+e]: q and k after their norms, or empty
-  Matrix<T> heads_qkv_, heads_attention_;  // [B*T,(d+2e)/s] [B*T,d/s], or empty
-  Matrix<float> log_sum_;                  // [B*H/s,T]
+  Matrix<T> normal_;                                // [n,D]
+  NormStatistics statistics_;                       // [n]
+  Matrix<T> qkv_out_, attention_;                   // [N,d+2e] [N,d]
+  Matrix<T> rotated_;                               // [N,d+e]: q and k after their norms, or empty
+  Matrix<T> heads_qkv_, heads_attention_;           // [B*T,(d+2e)/s] [B*T,d/s], or empty
+  Matrix<float> log_sum_;                           // [B*H/s,T]
+  Matrix<std::int32_t> window_begin_, window_end_;  // [B*T,1] with a window: see window_of
   Kept kept_ = Kept::all;
   kernels::AttentionProblem problem_{};
 

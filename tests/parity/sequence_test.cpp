@@ -74,6 +74,8 @@ TEST_P(Sequence, RanksDoNotShow) {
   deck::Config plain = as_llama(config, 8);
   plain.model.qk_norm = false, plain.model.tied_embeddings = false;
   expect_same_for_all_numbers(plain, "llama without head norms");
+  plain.model.window = 5;
+  expect_same_for_all_numbers(plain, "a window");
 }
 
 TEST_P(Sequence, RanksDoNotShowInStagesAndRecomputation) {

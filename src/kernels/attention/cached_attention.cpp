@@ -33,7 +33,7 @@ template <class T>
 struct Query {
   const T *q, *keys, *values;
   T* out;
-  Index seen, width;
+  Index first, seen, width;  // keys [first, seen)
   float scale;
   float *scores, *sums;
 };
@@ -88,11 +88,16 @@ KOKKOS_INLINE_FUNCTION void attend(const Team& team, const Query<T>& a) {
   float *scores = a.scores, *sums = a.sums;
   for_each(team, a.width, [=](Index c) { sums[c] = 0; });
   float largest = -Kokkos::Experimental::infinity_v<float>, total = 0;
-  for (Index first = 0; first < a.seen; first += cache_block) {
+  for (Index first = a.first / cache_block * cache_block; first < a.seen; first += cache_block) {
     const Index count = Kokkos::min(Index{cache_block}, a.seen - first);
     team.team_barrier();  // the previous block has been read
     score_block(team, a, a.keys + first * a.width);
     team.team_barrier();
+    if (first < a.first) {  // the keys before the window weigh nothing
+      for_each(team, a.first - first,
+               [=](Index j) { scores[j] = -Kokkos::Experimental::infinity_v<float>; });
+      team.team_barrier();
+    }
     const float most = Kokkos::fmax(largest, max(team, count, [=](Index j) { return scores[j]; }));
     const float factor = exponential(largest - most);  // 0 before the first block
     // No barrier is needed: a thread that has the maximum knows that all have read the scores.
@@ -136,7 +141,8 @@ void store_keys_values(const Execution& exec, const CacheShape& shape, const Row
 
 template <class T>
 void cached_attention(const Execution& exec, const CacheShape& shape, const RowPlaces& rows,
-                      const HeadColumns<const T>& q, const KeyValueCache<T>& cache, Matrix<T> out) {
+                      const HeadColumns<const T>& q, const KeyValueCache<T>& cache, Matrix<T> out,
+                      Index window) {
   const CachedHeads<T> cached(shape, cache);
   const RowPlaces at = rows;
   const HeadColumns<const T> queries = q;
@@ -149,10 +155,12 @@ void cached_attention(const Execution& exec, const CacheShape& shape, const RowP
       "kzero::kernels::cached_attention", policy, KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank() / heads, head = team.league_rank() % heads;
         const Index begin = cached.begin(at.sequence(i), head / group);
+        const Index seen = at.position(i) + 1;
+        const Index first = window > 0 ? Kokkos::max(Index{0}, seen - window) : Index{0};
         float* scratch = CacheScratch(team.team_scratch(0), cache_block + width).data();
         attend<T>(team, {queries.data + i * queries.stride + head * width, cached.keys + begin,
-                         cached.values + begin, &out(i, head * width), at.position(i) + 1, width,
-                         scale, scratch, scratch + cache_block});
+                         cached.values + begin, &out(i, head * width), first, seen, width, scale,
+                         scratch, scratch + cache_block});
       });
 }
 
@@ -162,7 +170,7 @@ void cached_attention(const Execution& exec, const CacheShape& shape, const RowP
                                      const KeyValueCache<T>&);                                 \
   template void cached_attention<T>(const Execution&, const CacheShape&, const RowPlaces&,     \
                                     const HeadColumns<const T>&, const KeyValueCache<T>&,      \
-                                    Matrix<T>);
+                                    Matrix<T>, Index);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -42,9 +42,11 @@ void store_keys_values(const Execution& exec, const CacheShape& shape, const Row
                        const HeadColumns<const T>& k, const HeadColumns<const T>& v,
                        const KeyValueCache<T>& cache);
 
-/// Computes out [n, H d]. Each row's query heads attend to the positions up to its own.
+/// Computes out [n, H d]. Each row's query heads attend to the positions up to its own: to all of
+/// them, or with a window to its last ones.
 template <class T>
 void cached_attention(const Execution& exec, const CacheShape& shape, const RowPlaces& rows,
-                      const HeadColumns<const T>& q, const KeyValueCache<T>& cache, Matrix<T> out);
+                      const HeadColumns<const T>& q, const KeyValueCache<T>& cache, Matrix<T> out,
+                      Index window = 0);
 
 }  // namespace kzero::kernels

@@ -47,7 +47,7 @@ std::string CudnnAttention<T>::refusal() const {
                        most_head_width, head_step, s.head_width);
   }
   if (problem_.dropout) return "cuDNN's attention has other dropout masks than kzero's";
-  if (problem_.documents) return "cuDNN's attention is for sequences of one document";
+  if (problem_.documents) return "cuDNN's attention is for sequences of one document, without a window";
   if (s.sequence == 1) return "cuDNN's attention is for sequences of two tokens and more";
   if (AttentionCalls(problem_).kv_heads == 0) {
     return fmt::format(

@@ -29,7 +29,7 @@ struct AttentionProblem {
   Dtype type = Dtype::fp32;
   Index q_stride = 0, k_stride = 0, v_stride = 0;  // elements from row to row
   bool has_backward = true;
-  bool documents = false;               // whether sequences may hold several documents
+  bool documents = false;               // whether sequences have several documents, or a window
   bool dropout = false;                 // whether calls may drop weights
   Index most_scratch = Index{1} << 30;  // most bytes that a call's plan may need
 

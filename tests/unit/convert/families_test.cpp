@@ -66,7 +66,8 @@ class Families : public FolderTest, public testing::WithParamInterface<const cha
 };
 
 INSTANTIATE_TEST_SUITE_P(All, Families,
-                         testing::Values("llama_even", "llama_scaled", "qwen2", "qwen3"),
+                         testing::Values("llama_even", "llama_scaled", "qwen2", "qwen3",
+                                         "mistral_window"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(TensorNames, OfAFamilyWithoutAnyAreRefused) {
@@ -172,6 +173,20 @@ TEST(LlamaExport, AWidthThatIsNoMultipleOfTheHeadsIsMistrals) {
   EXPECT_EQ(config["architectures"], nlohmann::json::array({"MistralForCausalLM"}));
   EXPECT_TRUE(config.at("sliding_window").is_null());
   EXPECT_EQ(config["head_dim"], 16);
+}
+
+TEST(LlamaExport, AWindowIsMistrals) {
+  const deck::Model model = model_by_config(folder_of_case("mistral_window"));
+  EXPECT_EQ(model.window, 7);
+  const auto config = nlohmann::json::parse(config_text(model, Dtype::fp32, {}, ""));
+  EXPECT_EQ(config["architectures"], nlohmann::json::array({"MistralForCausalLM"}));
+  EXPECT_EQ(config["sliding_window"], 7);
+  deck::Model other = model;
+  other.full_attention_every = 2;
+  EXPECT_EQ(
+      error_of(ExitCode::files, [&] { config_text(other, Dtype::fp32, {}, "step"); }),
+      "step: of the classes of transformers that kzero writes, only Mistral has model.window, "
+      "in every layer, without model.qkv_bias and model.qk_norm");
 }
 
 }  // namespace

@@ -62,6 +62,8 @@ TEST(LlamaConfig, MissingKeysMeanWhatEachClassTakesThemToMean) {
         {"model.feed_forward", usual.feed_forward},
         {"model.qkv_bias", usual.qkv_bias},
         {"model.qk_norm", usual.qk_norm},
+        {"model.window", Index{0}},
+        {"model.full_attention_every", Index{0}},
         {"model.tied_embeddings", false},
         {"model.norm_eps", 1e-6},
         {"model.rope_theta", 10000.0},
@@ -121,6 +123,21 @@ TEST(LlamaConfig, NullIsTheNumberOfHeadsOrTheirWidth) {
   EXPECT_EQ(value_of(implied_by(config), "model.head_dim").value, deck::Value(Index{128}));
 }
 
+// One that no sequence exceeds is none.
+TEST(LlamaConfig, MistralHasAWindowInEveryLayer) {
+  json config{{"model_type", "mistral"}};
+  const auto window = [&] { return value_of(implied_by(config), "model.window").value; };
+  EXPECT_EQ(window(), deck::Value(Index{4096})) << "a missing key";
+  config["sliding_window"] = 131071;
+  EXPECT_EQ(window(), deck::Value(Index{131071}));
+  for (const json& harmless : {json(nullptr), json(131072)}) {
+    config["sliding_window"] = harmless;
+    EXPECT_EQ(window(), deck::Value(Index{0})) << harmless;
+  }
+  config = {{"model_type", "llama"}, {"sliding_window", 7}};
+  EXPECT_EQ(window(), deck::Value(Index{0})) << "a key that LlamaConfig does not have";
+}
+
 TEST(LlamaConfig, WhatKzeroDoesNotComputeIsRefusedByName) {
   const std::tuple<const char*, const char*, json, const char*> cases[] = {
       {"llama", "hidden_act", "gelu", "hidden_act is \"gelu\"; kzero computes silu"},
@@ -128,9 +145,7 @@ TEST(LlamaConfig, WhatKzeroDoesNotComputeIsRefusedByName) {
       {"qwen3", "attention_bias", true, "attention_bias is true; kzero has no bias after"},
       {"llama", "mlp_bias", true, "mlp_bias is true; kzero has no biases in the feed-forward"},
       {"qwen2", "use_sliding_window", true, "use_sliding_window is true; kzero computes attention"},
-      {"mistral", "sliding_window", 4096, "sliding_window is 4096; kzero computes attention over "},
-      {"mistral", "sliding_window", "x", "sliding_window is \"x\"; kzero computes attention over "},
-      {"mistral", "vocab_size", 5, "sliding_window is missing; kzero computes attention over "},
+      {"mistral", "sliding_window", "x", "sliding_window is \"x\"; model.window must be"},
       {"qwen3", "layer_types", json::array({"full_attention", "sliding_attention"}),
        "layer_types is [\"full_attention\",\"sliding_attention\"]; kzero computes"},
       {"qwen3", "layer_types", "full_attention", "layer_types is \"full_attention\"; kzero"},

@@ -182,7 +182,7 @@ TEST_F(Renewed, EveryKeyThatKzeroDoesNotReadIsWrittenAgain) {
                   {"eos_token_id", {1, 2}},
                   {"max_position_embeddings", 256},
                   {"use_cache", false}};
-  for (const char* name : {"llama_even", "llama_scaled", "qwen2", "qwen3"}) {
+  for (const char* name : {"llama_even", "llama_scaled", "qwen2", "qwen3", "mistral_window"}) {
     Json config = exported(name, more, 16);
     EXPECT_EQ(config.at("_written_by"), "kzero");
     EXPECT_EQ(config.at("dtype"), "bfloat16");

@@ -21,11 +21,13 @@ TYPED_TEST_SUITE(CachedAttention, Elements, );
 template <class T>
 struct CachedCase {
   CacheShape shape;
+  Index window;  // 0: none
   Index rows;
   std::vector<T> q, k, v;
 
-  explicit CachedCase(const CacheShape& s)
+  CachedCase(const CacheShape& s, Index of_window)
       : shape(s),
+        window(of_window),
         rows(s.sequences * s.capacity),
         q(numbers<T>(rows * s.heads * s.head_width, 1, 2)),
         k(numbers<T>(rows * s.kv_heads * s.head_width, 2, 2)),
@@ -36,7 +38,7 @@ struct CachedCase {
   std::string name() const {
     return std::to_string(shape.sequences) + " x " + std::to_string(shape.capacity) + ", heads " +
            std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + " of " +
-           std::to_string(shape.head_width);
+           std::to_string(shape.head_width) + ", window " + std::to_string(window);
   }
 };
 
@@ -46,7 +48,9 @@ template <class T>
 void plain_head(const CachedCase<T>& c, Index row, Index head, std::vector<Bounded>& expected) {
   const CacheShape& s = c.shape;
   const Index d = s.head_width, kv_head = head / (s.heads / s.kv_heads);
-  const Index first = row / s.capacity * s.capacity, seen = row % s.capacity + 1;
+  const Index position = row % s.capacity;
+  const Index hidden = c.window > 0 ? std::max<Index>(0, position + 1 - c.window) : 0;
+  const Index first = row / s.capacity * s.capacity + hidden, seen = position + 1 - hidden;
   std::vector<double> scores;
   double largest = -1e300, lowest = 1e300, score_error = 0, total = 0;
   for (Index j = 0; j < seen; ++j) {
@@ -62,7 +66,7 @@ void plain_head(const CachedCase<T>& c, Index row, Index head, std::vector<Bound
     score_error = std::max(score_error, gamma(d + 4) * size + 2 * u * std::abs(score));
   }
   for (double& score : scores) total += score = std::exp(score - largest);
-  const Index blocks = ceil_div(seen, cache_block);
+  const Index blocks = ceil_div(seen, cache_block) + 1;
   const double relative =
       2 * (std::expm1(2 * score_error) +
            static_cast<double>(blocks + 1) *
@@ -109,13 +113,13 @@ std::vector<T> attend_rows(const CachedCase<T>& c, const GuardedCache<T>& cache,
   store_keys_values<T>(Execution(), c.shape, places, {keys.data(), c.kv_width()},
                        {values.data(), c.kv_width()}, cache.view());
   cached_attention<T>(Execution(), c.shape, places, {queries.data(), c.q_width()}, cache.view(),
-                      out.matrix(count, c.q_width()));
+                      out.matrix(count, c.q_width()), c.window);
   return out.host();
 }
 
 template <class T>
-void check_cached(const CacheShape& shape) {
-  const CachedCase<T> c(shape);
+void check_cached(const CacheShape& shape, Index window = 0) {
+  const CachedCase<T> c(shape, window);
   std::vector<Index> all(c.rows);
   for (Index row = 0; row < c.rows; ++row) all[row] = row;
   std::vector<Bounded> expected;
@@ -147,6 +151,8 @@ TYPED_TEST(CachedAttention, MatchesThePlainLoopAndStepsHaveTheSameBits) {
   check_cached<TypeParam>({3, 67, 6, 2, 10});
   check_cached<TypeParam>({1, 131, 2, 1, 33});
   check_cached<TypeParam>({2, 64, 4, 4, 64});
+  for (const Index window : {1, 5, 64, 65, 130})
+    check_cached<TypeParam>({2, 131, 2, 1, 10}, window);
 }
 
 }  // namespace

@@ -30,6 +30,17 @@ struct DocumentRows {
     }
   }
 
+  /// What the rows see in a window, one row after another: see window_of.
+  DocumentRows in_window(Index window, Index sequence) const {
+    DocumentRows seen = *this;
+    for (std::size_t i = 0; i < begin.size(); ++i) {
+      const auto row = static_cast<Index>(i) % sequence;
+      while (seen.begin[i] < row - window + 1) ++seen.begin[i];
+      while (seen.end[i] > row + window) --seen.end[i];
+    }
+    return seen;
+  }
+
   /// The position of a row in its document.
   Index position(Index row, Index sequence) const {
     return row % sequence - (begin.empty() ? 0 : begin[row]);
@@ -57,13 +68,17 @@ class DeviceDocuments {
 };
 
 /// One document as long as the sequence; one-token documents; short and long ones, with and without
-/// padding.
+/// padding; windows of one token to two tiles, in one document and in several.
 inline std::vector<DocumentRows> document_cases(Index sequences, Index sequence) {
   const std::vector<std::vector<Index>> lengths{
       {sequence}, {}, {5, 1, 17, 64, 2, 31, 90, 3, 1, 1, 40}, {sequence - 1, 1}, {70, 33, 129}};
   std::vector<DocumentRows> cases;
   for (const std::vector<Index>& of_case : lengths)
     cases.emplace_back(sequences, sequence, of_case);
+  for (const Index window : {1, 30, 64, 97}) {
+    cases.push_back(DocumentRows(sequences, sequence, {sequence}).in_window(window, sequence));
+    cases.push_back(DocumentRows(sequences, sequence, lengths.back()).in_window(window, sequence));
+  }
   return cases;
 }
 

@@ -46,6 +46,12 @@ deck::Model qwen3() {
   return m;
 }
 
+deck::Model windows() {
+  deck::Model m = llama();
+  m.layers = 3, m.window = 4, m.full_attention_every = 3;
+  return m;
+}
+
 deck::Model untied_gpt2() {
   deck::Model m = gpt2();
   m.tied_embeddings = false;
@@ -206,7 +212,7 @@ TEST_P(DecoderOf, OtherSequencesDoNotShow) {
 INSTANTIATE_TEST_SUITE_P(Families, DecoderOf,
                          testing::Values(Family{"gpt2", gpt2}, Family{"untied_gpt2", untied_gpt2},
                                          Family{"llama", llama}, Family{"qwen2", qwen2},
-                                         Family{"qwen3", qwen3}),
+                                         Family{"qwen3", qwen3}, Family{"windows", windows}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -31,7 +31,14 @@ deck::Model qwen3() {
   return model;
 }
 
-const std::vector<deck::Model> models{gpt2(), llama(), qwen3()};
+/// A window in the first layer, shorter than some documents.
+deck::Model windows() {
+  deck::Model model = llama();
+  model.window = 37, model.full_attention_every = 2;
+  return model;
+}
+
+const std::vector<deck::Model> models{gpt2(), llama(), qwen3(), windows()};
 
 /// Three rows: documents within a tile of attention and across tiles, of one token, of the row's
 /// length, with padding after them, and one without targets.
