@@ -6,7 +6,9 @@ evaluate cannot compute bits per byte. tests/prepare compares both implementatio
 
 import json
 
+from . import piece_rules
 from .documents import InputError
+from .rule_checks import allow, allow_keys, check_id, flag, is_same, refuse
 
 LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
@@ -14,7 +16,6 @@ LLAMA3 = (
 )
 QWEN2 = LLAMA3.replace("{1,3}", "")
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-MOST_ID = 2_000_000
 
 
 def byte_symbols():
@@ -25,40 +26,6 @@ def byte_symbols():
 
 
 SYMBOLS = byte_symbols()
-
-
-def is_same(a, b):
-    """As JSON, where false is not 0."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(is_same(a[key], b[key]) for key in a)
-    return isinstance(a, bool) == isinstance(b, bool) and a == b
-
-
-def refuse(key, value, why):
-    raise InputError(f"{key} is {json.dumps(value)[:80]}, but {why}")
-
-
-def allow(value, key, *allowed):
-    if not any(is_same(value, one) for one in allowed):
-        refuse(key, value, f"kzero reads only {' or '.join(map(json.dumps, allowed))} there")
-
-
-def allow_keys(rules, prefix, *known):
-    for key, value in rules.items():
-        if key not in known:
-            refuse(prefix + key, value, "kzero knows no such rule")
-
-
-def flag(rules, prefix, key, usual):
-    value = rules.get(key)
-    if value is not None and not isinstance(value, bool):
-        refuse(prefix + key, value, "true or false is needed there")
-    return usual if value is None else value
-
-
-def check_id(value, key):
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_ID:
-        refuse(key, value, f"an id is a whole number from 0 to {MOST_ID}")
 
 
 def check_byte_level(rules, prefix):
@@ -207,7 +174,7 @@ def check_model(model):
     )
     allow(model.get("type"), "model.type", None, "BPE")
     allow(model.get("dropout"), "model.dropout", None, 0.0)
-    allow(model.get("byte_fallback"), "model.byte_fallback", None, False)
+    allow(model.get("byte_fallback"), "model.byte_fallback", None, False, True)
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         allow(model.get(key), "model." + key, None, "")
     flag(model, "model.", "ignore_merges", False)
@@ -222,21 +189,26 @@ def check_model(model):
         if not text or number in ids:
             refuse(key, number, "another token has this id too" if text else "a token has at least one byte")
         ids.add(number)
-    check_unknown(model.get("unk_token"), vocabulary)
-    check_merges(model.get("merges"), vocabulary)
+    falls_back = model.get("byte_fallback") is True
+    check_unknown(model.get("unk_token"), vocabulary, falls_back)
+    if falls_back:
+        piece_rules.check_bytes(vocabulary)
+    check_merges(model.get("merges"), vocabulary, falls_back)
     return vocabulary
 
 
-def check_unknown(text, vocabulary):
+def check_unknown(text, vocabulary, falls_back):
     """The token for bytes that the vocabulary lacks. It need not exist if all bytes do."""
     if text is not None and not isinstance(text, str):
         refuse("model.unk_token", text, "a text is needed there")
+    if falls_back:
+        return
     missing = [byte for symbol, byte in SYMBOLS.items() if symbol not in vocabulary]
     if missing and text is not None and text not in vocabulary:
         refuse("model.unk_token", text, f"model.vocab has neither this token nor one for byte {min(missing)}")
 
 
-def check_merges(merges, vocabulary):
+def check_merges(merges, vocabulary, falls_back):
     if not isinstance(merges, list):
         refuse("model.merges", merges, "a list is needed there")
     for number, merge in enumerate(merges):
@@ -246,12 +218,14 @@ def check_merges(merges, vocabulary):
         sides = merge.split(" ") if isinstance(merge, str) else merge
         if not isinstance(sides, list) or len(sides) != 2 or not all(isinstance(side, str) for side in sides):
             refuse(key, merge, "a merge is two texts, in a list or with one space between them")
+        if falls_back and (byte := next(filter(piece_rules.is_byte, sides), None)):
+            refuse(key, merge, f"kzero merges no {json.dumps(byte)}, which is a byte")
         for text in (*sides, "".join(sides)):
             if text not in vocabulary:
                 refuse(key, merge, f"model.vocab has no {json.dumps(text)}")
 
 
-def check_added(tokens, vocabulary):
+def check_added(tokens, vocabulary, falls_back):
     """Returns their ids."""
     if tokens is None:
         return set()
@@ -279,7 +253,7 @@ def check_added(tokens, vocabulary):
         if token["id"] != expected:
             refuse(prefix + "id", token["id"], f"the tokenizers library reads it as {expected}")
         stands_for = [SYMBOLS.get(symbol) for symbol in content]
-        if content in vocabulary and None not in stands_for and bytes(stands_for) != content.encode():
+        if not falls_back and content in vocabulary and None not in stands_for and bytes(stands_for) != content.encode():
             refuse(prefix + "content", content, "in model.vocab this text stands for other bytes")
     return {token["id"] for token in tokens}
 
@@ -287,6 +261,11 @@ def check_added(tokens, vocabulary):
 def check_normalizer(rules):
     if not any(is_same(rules, {"type": "Sequence", "normalizers": steps}) for steps in ([], [{"type": "NFC"}])):
         allow(rules, "normalizer", None, {"type": "NFC"})
+
+
+def check_decoder(rules):
+    if not isinstance(rules, dict) or rules.get("type") != "ByteLevel":
+        refuse("decoder", rules, "kzero reads only a ByteLevel there")
 
 
 def check(rules):
@@ -307,11 +286,14 @@ def check(rules):
         "model",
     )
     allow(rules.get("version"), "version", None, "1.0")
-    check_normalizer(rules.get("normalizer"))
-    check_pre_tokenizer(rules.get("pre_tokenizer"))
-    decoder = rules.get("decoder")
-    if not isinstance(decoder, dict) or decoder.get("type") != "ByteLevel":
-        refuse("decoder", decoder, "kzero reads only a ByteLevel there")
-    vocabulary = check_model(rules.get("model"))
-    added = check_added(rules.get("added_tokens"), vocabulary)
+    model = rules.get("model")
+    falls_back = isinstance(model, dict) and model.get("byte_fallback") is True
+    if falls_back:
+        piece_rules.check_marks(rules)
+    else:
+        check_normalizer(rules.get("normalizer"))
+        check_pre_tokenizer(rules.get("pre_tokenizer"))
+        check_decoder(rules.get("decoder"))
+    vocabulary = check_model(model)
+    added = check_added(rules.get("added_tokens"), vocabulary, falls_back)
     check_post_processor(rules.get("post_processor"), {*vocabulary.values(), *added})

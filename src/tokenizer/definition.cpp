@@ -14,6 +14,7 @@
 #include "base/printable.hpp"
 #include "tokenizer/rules.hpp"
 #include "tokenizer/sections.hpp"
+#include "tokenizer/sentence_piece.hpp"
 #include "tokenizer/unicode.hpp"
 
 namespace kzero::tokenizer {
@@ -85,9 +86,15 @@ class DefinitionReader {
                       {"version", "truncation", "padding", "added_tokens", "normalizer",
                        "pre_tokenizer", "post_processor", "decoder", "model"});
     rules_.allow(at(file, "version"), "version", {nullptr, "1.0"});
-    read_normalizer(at(file, "normalizer"));
-    definition_.steps = read_pre_tokenizer(rules_, at(file, "pre_tokenizer"));
-    read_decoder(at(file, "decoder"));
+    if (has_byte_fallback(file)) {
+      SentencePiece read = read_sentence_piece(rules_, file);
+      definition_.marks = read.marks;
+      definition_.steps = std::move(read.steps);
+    } else {
+      read_normalizer(at(file, "normalizer"));
+      definition_.steps = read_pre_tokenizer(rules_, at(file, "pre_tokenizer"));
+      read_decoder(at(file, "decoder"));
+    }
     read_model(at(file, "model"));
     read_added(at(file, "added_tokens"));
     read_frame(at(file, "post_processor"));
@@ -126,7 +133,7 @@ class DefinitionReader {
          "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
     rules_.allow(at(model, "type"), "model.type", {nullptr, "BPE"});  // old files have no type
     rules_.allow(at(model, "dropout"), "model.dropout", {nullptr, 0.0});
-    rules_.allow(at(model, "byte_fallback"), "model.byte_fallback", {nullptr, false});
+    rules_.allow(at(model, "byte_fallback"), "model.byte_fallback", {nullptr, false, true});
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       rules_.allow(at(model, key), std::string("model.") + key, {nullptr, ""});
     }
@@ -134,6 +141,7 @@ class DefinitionReader {
     definition_.joins_unknown = rules_.flag_of(model, "model.", "fuse_unk", false);
     read_vocabulary(at(model, "vocab"));
     read_unknown(at(model, "unk_token"));
+    if (definition_.marks) check_byte_pieces();
     read_merges(at(model, "merges"));
   }
 
@@ -150,9 +158,22 @@ class DefinitionReader {
         rules_.refuse(key, item.value(),
                       fmt::format("{} has this id too", printable_start(other->second)));
       }
-      const auto bytes = bytes_of_symbols(item.key());
-      definition_.vocabulary.push_back({id, bytes.value_or(item.key()), bytes.has_value()});
+      if (definition_.marks) {
+        definition_.vocabulary.push_back({id, bytes_of_piece(item.key()), true, item.key()});
+      } else {
+        const auto bytes = bytes_of_symbols(item.key());
+        definition_.vocabulary.push_back({id, bytes.value_or(item.key()), bytes.has_value()});
+      }
       ids_.emplace(item.key(), id);
+    }
+  }
+
+  /// With the tokens of all bytes, no text has a part that the vocabulary lacks.
+  void check_byte_pieces() const {
+    for (int byte = 0; byte < 256; ++byte) {
+      const std::string piece = byte_piece(static_cast<unsigned char>(byte));
+      if (ids_.contains(piece)) continue;
+      rules_.refuse("model.byte_fallback", true, "model.vocab has no " + json_shown(piece));
     }
   }
 
@@ -160,6 +181,7 @@ class DefinitionReader {
   void read_unknown(const Json& value) {
     if (value.is_null()) return;
     const auto found = ids_.find(rules_.text_of(value, "model.unk_token"));
+    if (definition_.marks) return;  // check_byte_pieces()
     if (found != ids_.end()) {
       definition_.unknown = found->second;
       return;
@@ -187,6 +209,10 @@ class DefinitionReader {
       if (merge.is_string() && merge.get_ref<const std::string&>().starts_with("#version"))
         continue;
       const auto [left, right] = sides(merge, key);
+      for (const std::string* side : {&left, &right}) {
+        if (definition_.marks && byte_of_piece(*side))
+          rules_.refuse(key, merge, "kzero merges no " + json_shown(*side) + ", which is a byte");
+      }
       definition_.merges.push_back({word_id(left, key, merge), word_id(right, key, merge),
                                     word_id(left + right, key, merge)});
     }
@@ -247,7 +273,7 @@ class DefinitionReader {
   /// An added token's content is plain text; a vocabulary entry's text represents bytes. The two
   /// must not contradict each other.
   void check_spelling(const AddedToken& token, const std::string& prefix) const {
-    if (!ids_.contains(token.content)) return;
+    if (definition_.marks || !ids_.contains(token.content)) return;
     const auto bytes = bytes_of_symbols(token.content);
     if (bytes.has_value() && *bytes != token.content) {
       rules_.refuse(prefix + "content", token.content,

@@ -9,6 +9,7 @@
 
 #include "base/types.hpp"
 #include "tokenizer/sections.hpp"
+#include "tokenizer/space_marks.hpp"
 #include "tokenizer/split.hpp"
 
 namespace kzero::tokenizer {
@@ -23,7 +24,8 @@ struct AddedToken {
 struct VocabularyEntry {
   Token id = 0;
   std::string bytes{};
-  bool is_word = true;  // false: its text does not represent bytes, so merging never produces it
+  bool is_word = true;     // false: its text does not represent bytes, so merging never produces it
+  std::string spelling{};  // as in the file; only if spaces are marked
 };
 
 /// A pair of tokens and the token that they become. Earlier merges in the list are applied first.
@@ -37,8 +39,9 @@ struct Definition {
   std::vector<VocabularyEntry> vocabulary{};  // each id and each text once
   std::vector<Merge> merges{};
   std::vector<AddedToken> added{};  // may reuse an id of the vocabulary
-  std::vector<SplitStep> steps{};   // at least one
+  std::vector<SplitStep> steps{};   // none: the text is one word
   bool is_composed = false;
+  std::optional<SpaceMarks> marks{};  // SentencePiece's BPE; none: byte-level BPE
   bool takes_whole_words =
       false;  // a word that is in the vocabulary is not split ("ignore_merges")
   std::optional<Token> unknown{};  // for bytes that the vocabulary lacks; none: they are left out

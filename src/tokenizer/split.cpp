@@ -1,5 +1,8 @@
 #include "tokenizer/split.hpp"
 
+#include <algorithm>
+
+#include "tokenizer/space_marks.hpp"
 #include "tokenizer/unicode.hpp"
 
 namespace kzero::tokenizer {
@@ -130,6 +133,8 @@ std::size_t word_end(Split split, std::string_view text, std::size_t begin) {
       return digits_end(scan, 0);
     case Split::single_digits:
       return digits_end(scan, 1);
+    case Split::space_marks:
+      return std::min(text.find(space_mark, begin + 1), text.size());
     default:
       return llama3_end(scan, split == Split::llama3 ? 3 : 1);
   }

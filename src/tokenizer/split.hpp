@@ -18,6 +18,7 @@ enum class Split {
   qwen2,          // the same with \p{N} in place of \p{N}{1,3}
   digits,         // \p{N}+ and what is between: Digits
   single_digits,  // \p{N} and what is between: Digits with individual_digits
+  space_marks,    // U+2581 and what follows it, up to the next: Metaspace
 };
 
 /// Cuts each piece of the step before into smaller ones.

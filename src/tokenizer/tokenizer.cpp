@@ -69,24 +69,29 @@ Tokenizer::Tokenizer(const std::string& path, std::string_view json)
 Tokenizer::Tokenizer(Definition definition)
     : steps_(std::move(definition.steps)),
       is_composed_(definition.is_composed),
+      marks_(definition.marks),
       takes_whole_words_(definition.takes_whole_words),
       unknown_(definition.unknown),
       joins_unknown_(definition.joins_unknown),
       frame_(std::move(definition.frame)),
       merges_(definition.merges) {
+  if (marks_) pieces_.emplace(definition);
   for (auto& entry : definition.vocabulary) put(entry.id, entry.bytes, false);
   std::vector<AddedTokens::Entry> first, second;
   for (auto& token : definition.added) {
-    put(token.id, token.content, token.is_special);
+    // Such a token is found with the mark before it.
+    const std::string found = token.is_normalized ? normalized(token.content) : token.content;
+    put(token.id, marks_ ? bytes_of_piece(found) : token.content, token.is_special);
     added_.emplace(token.content, token.id);
     if (!token.is_normalized) {
       first.push_back({token.content, token.id});
     } else {
-      second.push_back({is_composed_ ? composed(token.content) : token.content, token.id});
+      second.push_back({found, token.id});
     }
   }
   first_ = AddedTokens(std::move(first));
   second_ = AddedTokens(std::move(second));
+  if (pieces_) return;
   for (const auto& entry : definition.vocabulary) {  // entries_ does not grow any more
     if (entry.is_word) words_.emplace(entries_[entry.id].bytes, entry.id);
   }
@@ -106,7 +111,8 @@ std::vector<Token> Tokenizer::encode(std::string_view text) const {
   const auto invalid = first_invalid_byte(text);
   KZERO_REQUIRE(!invalid, ExitCode::files, "the text is not UTF-8: byte {} is 0x{:02x}", *invalid,
                 static_cast<unsigned>(static_cast<unsigned char>(text[*invalid])));
-  constexpr auto longest = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
+  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
+  const std::size_t longest = marks_ ? most / space_mark.size() - 1 : most;
   KZERO_REQUIRE(text.size() < longest, ExitCode::files,
                 "a text of {} is too long to be encoded at once; the limit is {}",
                 format_bytes(static_cast<Index>(text.size())),
@@ -115,7 +121,7 @@ std::vector<Token> Tokenizer::encode(std::string_view text) const {
   std::size_t at = 0;
   while (at < text.size()) {
     const auto match = first_.find(text, at);
-    encode_between(text.substr(at, match ? match->begin - at : text.npos), encoding);
+    encode_between(text.substr(at, match ? match->begin - at : text.npos), at == 0, encoding);
     if (!match) break;
     encoding.tokens.push_back(match->id);
     at = match->end;
@@ -132,15 +138,24 @@ std::vector<Token> Tokenizer::encode_framed(std::string_view text) const {
   return tokens;
 }
 
-/// Encodes text between added tokens that are matched before normalization.
-void Tokenizer::encode_between(std::string_view raw, Encoding& encoding) const {
-  std::string changed;
-  if (is_composed_) changed = composed(raw);
-  const std::string_view text = is_composed_ ? std::string_view(changed) : raw;
+std::string Tokenizer::normalized(std::string_view raw) const {
+  if (is_composed_) return composed(raw);
+  const bool is_marked = marks_ && !marks_->is_late;
+  return is_marked ? marked(raw, marks_->first == FirstMark::always) : std::string(raw);
+}
+
+/// Encodes text between added tokens that are matched before normalization. `is_top`: it begins the
+/// whole text.
+void Tokenizer::encode_between(std::string_view raw, bool is_top, Encoding& encoding) const {
+  if (raw.empty()) return;
+  const bool is_changed = is_composed_ || (marks_ && !marks_->is_late);
+  const std::string changed = is_changed ? normalized(raw) : std::string();
+  const std::string_view text = is_changed ? std::string_view(changed) : raw;
   std::size_t at = 0;
   while (at < text.size()) {
     const auto match = second_.find(text, at);
-    encode_words(text.substr(at, match ? match->begin - at : text.npos), encoding);
+    encode_words(text.substr(at, match ? match->begin - at : text.npos), is_top && at == 0,
+                 encoding);
     if (!match) break;
     encoding.tokens.push_back(match->id);
     at = match->end;
@@ -148,13 +163,22 @@ void Tokenizer::encode_between(std::string_view raw, Encoding& encoding) const {
 }
 
 /// Encodes text without added tokens.
-void Tokenizer::encode_words(std::string_view text, Encoding& encoding) const {
+void Tokenizer::encode_words(std::string_view text, bool is_top, Encoding& encoding) const {
+  if (text.empty()) return;
+  std::string changed;
+  if (marks_ && marks_->is_late) {
+    const bool may_have = marks_->first == FirstMark::if_missing ||
+                          (marks_->first == FirstMark::if_missing_at_the_top && is_top);
+    changed = marked(text, may_have && !text.starts_with(' ') && !text.starts_with(space_mark));
+    text = changed;
+  }
   for_each_word(steps_, text, [&](std::string_view word) { encode_word(word, encoding); });
 }
 
-/// The tokens of a word's bytes, one after the other.
+/// The tokens of a word's bytes or characters, one after the other.
 void Tokenizer::take_symbols(std::string_view word, std::vector<Token>& symbols) const {
   symbols.clear();
+  if (pieces_) return pieces_->append_symbols(word, symbols);
   bool was_unknown = false;
   for (const char byte : word) {
     const auto known = bytes_[static_cast<unsigned char>(byte)];
@@ -164,7 +188,27 @@ void Tokenizer::take_symbols(std::string_view word, std::vector<Token>& symbols)
   }
 }
 
+/// The token that a whole word is.
+std::optional<Token> Tokenizer::find_word(std::string_view word) const {
+  if (pieces_) return pieces_->find(word);
+  const auto found = words_.find(word);
+  return found == words_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void Tokenizer::encode_word(std::string_view word, Encoding& encoding) const {
+  if (!pieces_) return merge_word(word, encoding);
+  if (const auto whole = takes_whole_words_ ? find_word(word) : std::nullopt) {
+    encoding.tokens.push_back(*whole);
+    return;
+  }
+  for (std::size_t at = 0; at < word.size();) {
+    const std::size_t end = pieces_->part_end(word, at);
+    merge_word(word.substr(at, end - at), encoding);
+    at = end;
+  }
+}
+
+void Tokenizer::merge_word(std::string_view word, Encoding& encoding) const {
   if (const auto kept = encoding.kept.find(word); kept != encoding.kept.end()) {
     const auto first = encoding.pool.begin();
     encoding.tokens.insert(encoding.tokens.end(), first + static_cast<Index>(kept->second.begin),
@@ -172,9 +216,9 @@ void Tokenizer::encode_word(std::string_view word, Encoding& encoding) const {
     return;
   }
   const std::size_t begin = encoding.tokens.size();
-  const auto whole = takes_whole_words_ ? words_.find(word) : words_.end();
-  if (whole != words_.end()) {
-    encoding.tokens.push_back(whole->second);
+  const auto whole = takes_whole_words_ && !pieces_ ? find_word(word) : std::nullopt;
+  if (whole) {
+    encoding.tokens.push_back(*whole);
   } else {
     take_symbols(word, encoding.symbols);
     merges_.apply(encoding.symbols, encoding.tokens, encoding.scratch);
@@ -192,6 +236,7 @@ std::string Tokenizer::decode(std::span<const Token> tokens, bool skip_special) 
     const std::string_view part = bytes(token);
     if (!skip_special || !is_special(token)) text += part;
   }
+  if (marks_ && marks_->is_stripped && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }
 
@@ -211,8 +256,7 @@ std::optional<Token> Tokenizer::find(std::string_view content) const {
   if (const auto added = added_.find(std::string(content)); added != added_.end()) {
     return added->second;
   }
-  const auto word = words_.find(content);
-  return word == words_.end() ? std::nullopt : std::optional(word->second);
+  return find_word(content);
 }
 
 }  // namespace kzero::tokenizer

@@ -1,5 +1,6 @@
-// Byte-level BPE as described by a tokenizer.json of Hugging Face's tokenizers library: text to
-// tokens and back. A file with a rule that kzero does not reproduce exactly is refused.
+// Byte-level BPE, or SentencePiece's BPE with bytes, as described by a tokenizer.json of Hugging
+// Face's tokenizers library: text to tokens and back. A file with a rule that kzero does not
+// reproduce exactly is refused.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 #include "tokenizer/added_tokens.hpp"
 #include "tokenizer/definition.hpp"
 #include "tokenizer/merges.hpp"
+#include "tokenizer/pieces.hpp"
 
 namespace kzero::tokenizer {
 
@@ -45,7 +47,8 @@ class Tokenizer {
   std::vector<Token> encode_framed(std::string_view text) const;
 
   /// Returns the bytes of the tokens, one after the other. They need not be valid UTF-8, because a
-  /// token may end within a character. Throws Error(files) for an unknown id.
+  /// token may end within a character. If the file's decoder strips text, a space at the beginning
+  /// is left out. Throws Error(files) for an unknown id.
   std::string decode(std::span<const Token> tokens, bool skip_special = false) const;
 
   /// The bytes of one token; for an added token, its text. Throws Error(files) for an unknown id.
@@ -57,7 +60,8 @@ class Tokenizer {
   /// One more than the largest id: the smallest model.vocab that can hold all tokens.
   Index size() const { return static_cast<Index>(entries_.size()); }
 
-  /// The token with these bytes, such as "<|endoftext|>". Added tokens take precedence.
+  /// The token with these bytes, such as "<|endoftext|>", or, where spaces are marked, with this
+  /// spelling. Added tokens take precedence.
   std::optional<Token> find(std::string_view content) const;
 
  private:
@@ -70,13 +74,18 @@ class Tokenizer {
 
   explicit Tokenizer(Definition definition);
   void put(Token id, std::string bytes, bool is_special);
-  void encode_between(std::string_view raw, Encoding& encoding) const;
-  void encode_words(std::string_view text, Encoding& encoding) const;
+  std::string normalized(std::string_view raw) const;
+  void encode_between(std::string_view raw, bool is_top, Encoding& encoding) const;
+  void encode_words(std::string_view text, bool is_top, Encoding& encoding) const;
   void encode_word(std::string_view word, Encoding& encoding) const;
+  void merge_word(std::string_view word, Encoding& encoding) const;
+  std::optional<Token> find_word(std::string_view word) const;
   void take_symbols(std::string_view word, std::vector<Token>& symbols) const;
 
   std::vector<SplitStep> steps_;
   bool is_composed_;  // text is normalized to NFC first
+  std::optional<SpaceMarks> marks_;
+  std::optional<Pieces> pieces_;  // with marks_
   bool takes_whole_words_;
   std::optional<Token> unknown_;
   bool joins_unknown_;
@@ -87,7 +96,7 @@ class Tokenizer {
   std::unordered_map<std::string, Token> added_;       // by text
   std::array<std::optional<Token>, 256> bytes_{};      // of each byte alone
   AddedTokens first_;                                  // matched in the original text
-  AddedTokens second_;                                 // matched in the composed text
+  AddedTokens second_;                                 // matched in the normalized text
 };
 
 }  // namespace kzero::tokenizer

@@ -592,8 +592,11 @@ class Rules(unittest.TestCase):
     def test_each_change_is_judged_alike(self):
         accepted, refused = 0, 0
         few = (None, 1, "missing", "one more")
-        for split, values in (("gpt2", few), ("llama3", VALUES), ("qwen2", few)):
-            rules = json.loads((TOKENIZERS / split / "tokenizer.json").read_text())
+        for split, values in (("gpt2", few), ("llama3", VALUES), ("qwen2", few), ("llama2", VALUES), ("metaspace", VALUES)):
+            name = "llama2" if split == "metaspace" else split
+            rules = json.loads((TOKENIZERS / name / "tokenizer.json").read_text())
+            if split == "metaspace":
+                rules.update(normalizer=None, pre_tokenizer=METASPACE)
             if split == "gpt2":
                 rules.update(OTHER_PARTS)
             self.assertEqual((self.refusal_here(rules), self.refusal_there(rules)), ("", ""))
@@ -607,6 +610,7 @@ class Rules(unittest.TestCase):
         self.assertGreater(refused, 200)
 
 
+METASPACE = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False, "add_prefix_space": True}
 OTHER_PARTS = {
     "truncation": {"direction": "Right", "max_length": 32, "strategy": "LongestFirst", "stride": 0},
     "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]},

@@ -45,6 +45,25 @@ def with_word(tokenizer, word):
     return Tokenizer.from_str(json.dumps(rules))
 
 
+def with_bytes(texts, size=2 * SIZE, pre_tokenizer=None):
+    """A BPE of characters that falls back to bytes, by the rules of Llama 2 and TinyLlama, whose words `pre_tokenizer` limits only in
+    training."""
+    special = ["<unk>", "<s>", "</s>"]
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    if pre_tokenizer:
+        tokenizer.pre_tokenizer = pre_tokenizer
+    pieces = [f"<0x{byte:02X}>" for byte in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special + pieces, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    rules = json.loads(tokenizer.to_str())
+    rules["added_tokens"] = [token for token in rules["added_tokens"] if token["content"] in special]
+    return Tokenizer.from_str(json.dumps({**rules, "pre_tokenizer": None}))
+
+
 def main(root, folder):
     texts = [path.read_text() for path in sorted((root / "docs").glob("*.md"))]
     gpt2 = trained(texts, pre_tokenizers.ByteLevel(add_prefix_space=False), ["<|endoftext|>"])
@@ -53,7 +72,9 @@ def main(root, folder):
     qwen2 = trained(texts, after_split(QWEN2), [], normalizers.NFC())
     qwen2.add_special_tokens(["<|endoftext|>"])
     qwen2.add_tokens([AddedToken("<tool_call>", normalized=False), AddedToken("e\u0301t\u0065\u0301", normalized=True)])
-    for name, tokenizer in (("gpt2", gpt2), ("llama3", llama3), ("qwen2", qwen2)):
+    words = pre_tokenizers.Metaspace(prepend_scheme="never", split=True)
+    llama2 = with_bytes([line for text in texts for line in text.splitlines()], pre_tokenizer=words)
+    for name, tokenizer in (("gpt2", gpt2), ("llama3", llama3), ("qwen2", qwen2), ("llama2", llama2)):
         (folder / name).mkdir(parents=True, exist_ok=True)
         tokenizer.save(str(folder / name / "tokenizer.json"), pretty=False)
 

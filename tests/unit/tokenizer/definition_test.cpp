@@ -63,7 +63,8 @@ TEST(Definition, RefusesOtherRules) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {R"({"model": {"type": "Unigram"}})", R"(t.json: model.type is "Unigram")"},
       {R"({"model": {"dropout": 0.1}})", "model.dropout is 0.1"},
-      {R"({"model": {"byte_fallback": true}})", "model.byte_fallback is true"},
+      {R"({"model": {"byte_fallback": 1}})", "model.byte_fallback is 1"},
+      {R"({"model": {"byte_fallback": true}})", "pre_tokenizer is {"},
       {R"({"model": {"continuing_subword_prefix": "##"}})", "model.continuing_subword_prefix"},
       {R"({"model": {"end_of_word_suffix": "</w>"}})", "model.end_of_word_suffix"},
       {R"({"model": {"new_rule": 1}})", "model.new_rule is 1, but kzero knows no such rule"},
@@ -107,6 +108,33 @@ TEST(Definition, RefusesOtherRules) {
   }
 }
 
+TEST(Definition, RefusesOtherRulesOfPieces) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {R"({"normalizer": {"type": "NFC", "normalizers": null}})", "normalizer is {"},
+      {R"({"normalizer": null})", "pre_tokenizer is null, but"},
+      {R"({"pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581"}})",
+       "pre_tokenizer is {"},
+      {R"({"normalizer": null, "pre_tokenizer": {"type": "Metaspace", "replacement": "_"}})",
+       "pre_tokenizer.replacement is \"_\""},
+      {R"({"normalizer": null, "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581",
+           "prepend_scheme": "last"}})",
+       "pre_tokenizer.prepend_scheme is \"last\""},
+      {R"({"normalizer": null, "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581",
+           "add_prefix_space": false}})",
+       "pre_tokenizer.add_prefix_space is false, but prepend_scheme is not \"never\""},
+      {R"({"decoder": {"type": "ByteLevel", "decoders": null}})", "decoder is {"},
+      {R"({"decoder": {"decoders": [{"type": "Fuse"}]}})", "decoder is {"},
+      {R"({"model": {"vocab": {"<0x0A>": null}}})",
+       "model.byte_fallback is true, but model.vocab has no \"<0x0A>\""},
+      {R"({"model": {"merges": [["<0x0A>", "a"]]}})",
+       "model.merges[0] is [\"<0x0A>\",\"a\"], but kzero merges no \"<0x0A>\", which is a byte"},
+  };
+  for (const auto& [patch, message] : cases) {
+    const std::string said = refusal(patch, "llama2");
+    EXPECT_TRUE(contains(said, message)) << patch << "\n" << said;
+  }
+}
+
 TEST(Definition, RefusesOtherPatterns) {
   Json json = good("llama3");
   json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "\\w+";
@@ -121,8 +149,10 @@ TEST(Definition, RefusesWhatIsNotJson) {
   }
 }
 
-TEST(Definition, SurvivesAnyDamage) {
-  const std::string text = good("qwen2").dump();
+class Damage : public testing::TestWithParam<const char*> {};
+
+TEST_P(Damage, IsSurvived) {
+  const std::string text = good(GetParam()).dump();
   for (std::size_t at = 0; at < text.size(); at += 97) {
     std::string damaged = text;
     damaged[at] = static_cast<char>(damaged[at] ^ 5);
@@ -134,6 +164,8 @@ TEST(Definition, SurvivesAnyDamage) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Definition, Damage, testing::Values("qwen2", "llama2"));
 
 }  // namespace
 }  // namespace kzero::tokenizer

@@ -33,6 +33,30 @@ TEST(Tokenizer, ComposesTextWhereTheFileSaysSo) {
   EXPECT_EQ(one.decode(one.encode("e\u0301 a\u0323\u0302")), "\u00e9 \u1ead");
 }
 
+TEST(Tokenizer, PutsAMarkBeforeTextAndTakesItAway) {
+  const Tokenizer one = tokenizer("llama2");
+  const Tokens tokens = one.encode("the");
+  EXPECT_EQ(tokens, (Tokens{one.find("\u2581the").value()}));
+  EXPECT_EQ(one.bytes(tokens.front()), " the");
+  EXPECT_EQ(one.decode(tokens), "the");
+  for (const std::string text : {"", " ", "  the  rank", "\u2581", "a<s> the</s>the"}) {
+    const std::string back = text == "\u2581"            ? " "
+                             : text == "a<s> the</s>the" ? "a<s>  the</s> the"
+                                                         : text;
+    EXPECT_EQ(one.decode(one.encode(text)), back);
+  }
+}
+
+TEST(Tokenizer, FallsBackToTheBytesOfACharacter) {
+  const Tokenizer one = tokenizer("llama2");
+  const Tokens tokens = one.encode("a\n\U0001F600");
+  ASSERT_EQ(tokens.size(), 6U);
+  EXPECT_EQ(tokens[1], one.find("<0x0A>"));
+  EXPECT_EQ(tokens[5], one.find("<0x80>"));
+  EXPECT_EQ(one.bytes(tokens[5]), "\x80");
+  EXPECT_EQ(one.decode(tokens), "a\n\U0001F600");
+}
+
 TEST(Tokenizer, MergesToFewerTokensThanBytes) {
   const Tokenizer one = tokenizer("gpt2");
   const std::string text = "the memory of the ranks";
@@ -137,6 +161,13 @@ TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
 TEST(Tokenizer, EncodesALongWord) {
   const Tokenizer one = tokenizer("gpt2");
   const std::string text(1 << 20, 'a');  // takes minutes if each merge passes over the word
+  EXPECT_EQ(one.decode(one.encode(text)), text);
+}
+
+TEST(Tokenizer, EncodesALongTextThatIsOneWord) {
+  const Tokenizer one = tokenizer("llama2");
+  std::string text(1 << 20, 'e');
+  while (text.size() < 1U << 22U) text += " the memory of \u00e9 ranks";
   EXPECT_EQ(one.decode(one.encode(text)), text);
 }
 
