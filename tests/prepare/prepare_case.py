@@ -50,14 +50,14 @@ class Prepared(unittest.TestCase):
         self.out = self.folder / "out"
         self.addTypeEqualityFunc(list, self.same_lists)
 
-    def same_lists(self, found, expected, message=None):
+    def same_lists(self, found, expected, msg=None):  # unittest names the last one
         """Names the first difference. unittest compares all lines of two lists, which takes minutes for a file's tokens."""
         if found == expected:
             return
         pairs = enumerate(zip(found, expected))
         at = next((i for i, (one, other) in pairs if one != other), min(len(found), len(expected)))
         near = [f"{len(one)} elements, from {at} on {one[at : at + 8]!r:.400}" for one in (found, expected)]
-        self.fail(self._formatMessage(message, "\nnot as expected:\n".join(near)))
+        self.fail(self._formatMessage(msg, "\nnot as expected:\n".join(near)))
 
     def lines(self, name="a.jsonl", texts=None, key="text"):
         path = self.folder / name
