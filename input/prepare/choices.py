@@ -29,11 +29,26 @@ def check_example(context, endings, label, where):
         check_unicode(text, where)
 
 
-def numbers_of(tokenizer, before, index, context, endings, label):
-    """The numbers of one example after its bytes. `before`: the tokens before its context."""
+def tokens_of(tokenizer, context, endings, where):
+    """The tokens of the context and of each ending after it."""
     encode = lambda text: tokenizer.encode(text, add_special_tokens=False).ids
+    first, texts = encode(context), [joint(context, ending) + ending for ending in endings]
+    if not getattr(tokenizer.model, "byte_fallback", False):
+        return [first, *map(encode, texts)]
+    whole = [encode(context + text) for text in texts]  # alone, an ending would get a second space before it
+    for text, tokens in zip(texts, whole):
+        if tokens[: len(first)] != first or len(tokens) == len(first):
+            raise InputError(
+                f"{where}: the context's last token differs before the ending {text[:40]!r}: end the context before it"
+            )
+    return [first, *(tokens[len(first) :] for tokens in whole)]
+
+
+def numbers_of(tokenizer, before, index, context, endings, label, where):
+    """The numbers of one example after its bytes. `before`: the tokens before its context."""
+    first, *others = tokens_of(tokenizer, context, endings, where)
     numbers = token_array(4, (index, label, len(endings)))
-    for tokens in ([*before, *encode(context)], *(encode(joint(context, ending) + ending) for ending in endings)):
+    for tokens in ([*before, *first], *others):
         numbers.extend((len(tokens), *tokens))
     return numbers
 
@@ -53,7 +68,7 @@ def write_choices(files, tokenizer, before, output, name):
                 raise InputError(f"{where}: {value}")
             context, endings, label = example_of(value, where)
             check_example(context, endings, label, where)
-            examples.append(numbers_of(tokenizer, before, len(examples), context, endings, label))
+            examples.append(numbers_of(tokenizer, before, len(examples), context, endings, label, where))
     if not examples:
         raise InputError(f"{', '.join(map(str, files))}: there is no example")
     width, longest = width_for(examples), max(len(numbers) + 2 for numbers in examples)

@@ -735,6 +735,24 @@ class Choices(Prepared):
         self.assertEqual(numbers, [])
         return version, found
 
+    def test_an_ending_has_the_tokens_that_it_has_after_its_context(self):
+        from tokenizers import Tokenizer
+
+        path = TOKENIZERS / "llama2/tokenizer.json"  # it puts a space before a text
+        tokenizer, task = Tokenizer.from_file(str(path)), self.folder / "task.jsonl"
+        task.write_text(json.dumps({"ctx": "A rank", "endings": ["sends.", "reads the memory."], "label": 1}))
+        run(task, "-o", self.out, "--choices", "--tokenizer", path)
+        numbers, at, found = list(array("H", (self.out / "text_choices.bin").read_bytes()[1024:])), 5, []
+        while at < len(numbers):
+            found.append(numbers[at + 1 : at + 1 + numbers[at]])
+            at += 1 + numbers[at]
+        context, *endings = found
+        for ending, text in zip(endings, ("sends.", "reads the memory."), strict=True):
+            self.assertEqual(context + ending, tokenizer.encode(f"A rank {text}").ids)
+        task.write_text(json.dumps({"ctx": "Thou ", "endings": ["sands", "x"], "label": 1}))
+        said = run(task, "-o", self.out, "--choices", "--tokenizer", path, "--force", code=4)
+        self.assertIn("the context's last token differs before the ending 'sands'", said)
+
     def test_the_forms_of_published_tasks(self):
         run(self.lines(), "-o", self.out, "--vocab", 300)
         version, found = self.examples(

@@ -122,7 +122,8 @@ def compare_decoded(program, path, tokenizer, ids):
         some = [ids[number] for number in good]
         found = printed(program, path, mode, some)
         different += differences(mode, some, bytes_of(wanted[number] for number in good), found)
-    texts = [one[1:] if one[:1] == [32] and stripped(path) else one for one in printed(program, path, "streamed", some)]
+    begin = [32] if stripped(path) else None
+    texts = [one[1:] if one[:1] == begin else one for one in printed(program, path, "streamed", some)]
     whole = printed(program, path, "decoded", some)
     return different + differences("streamed", some, whole, texts)
 
