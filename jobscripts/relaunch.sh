@@ -25,7 +25,7 @@ bounded=()     # array: what limits the time of a probe
 started_by=    # KZERO_STARTED_BY of the ranks. Unlike a job's number it is unique on machines of several clusters.
 interrupted=   # not empty after a signal that ends the script
 saved=         # the newest checkpoint at the start of the latest launch
-most_ranks=    # the number of ranks of a launch on all nodes
+max_ranks=    # the number of ranks of a launch on all nodes
 
 # Another launch does not help after these exit codes: done, command line or deck, memory, files, diverged, stopped in time.
 final_codes=' 0 2 3 4 5 75 '
@@ -36,7 +36,7 @@ train() {
   local code
   words=("$@" "${overrides[@]}")
   fit_restart
-  most_ranks=$ranks
+  max_ranks=$ranks
   choose "${nodes[@]}"
   export KZERO_JOB=$job
   started_by=$job-$(hostname)-$(date +%s%N)
@@ -91,7 +91,7 @@ use_answering() {
   fi
   set_micro_batch "$micro_batch"
   ranks=$((${#answering[@]} * ranks_per_node))
-  ranks=$((ranks < most_ranks ? ranks : most_ranks))
+  ranks=$((ranks < max_ranks ? ranks : max_ranks))
   ranks=$((ranks - ranks % tensor))
   if ((ranks == 0)); then
     say "not launched again: the ${#answering[@]} nodes that answer have fewer ranks than grid.tensor = $tensor"

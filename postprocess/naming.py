@@ -6,7 +6,7 @@ import tomllib
 # Keys that affect where and for how long a job runs, but not what it computes or how.
 PLACES = ("checkpoint.folder", "run.metrics", "run.end_file", "run.stop_file", "run.profile", "run.log_every", "run.progress",
           "run.max_steps", "run.wall_limit", "run.stop_margin", "run.slow_node_share", "checkpoint.resume")  # fmt: skip
-MOST_CHARACTERS = 48
+MAX_CHARACTERS = 48
 
 
 def flat(table, prefix=""):
@@ -45,7 +45,7 @@ def name_runs(runs):
         return
     paths = [path for path in differences(decks) if path not in PLACES]
     labels = [", ".join(f"{path}={text_of(deck.get(path))}" for path in paths) for deck in decks]
-    if not paths or any(len(label) > MOST_CHARACTERS for label in labels) or len(set(labels)) < len(labels):
+    if not paths or any(len(label) > MAX_CHARACTERS for label in labels) or len(set(labels)) < len(labels):
         return
     for run, label in zip(runs, labels):
         run.name = label

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 COLORS = {"productive": "#0072b2", "recomputed": "#d55e00", "evaluation": "#56b4e9", "checkpoint": "#009e73", "start": "#cc79a7",
           "other": "#b0b0b0", "lost": "#e69f00"}  # fmt: skip
 DARK = ("productive", "recomputed", "checkpoint")  # white text is readable on these
-LEAST_LABELLED = 0.06  # smallest share with space for its number
+MIN_LABELLED = 0.06  # smallest share with space for its number
 
 
 def draw(runs):
@@ -28,7 +28,7 @@ def draw(runs):
                 linewidth=0.6,
                 label=part if row == 0 else None,
             )
-            if share >= 100 * LEAST_LABELLED:
+            if share >= 100 * MIN_LABELLED:
                 color = "white" if part in DARK else "black"
                 axes.text(left + share / 2, row, f"{share:.0f} %", ha="center", va="center", color=color)
             left += share

@@ -24,7 +24,7 @@ def text_of(byte_count):
     return f"{byte_count / size:.3g} {unit}"
 
 
-def most_bytes(row):
+def max_bytes(row):
     return max(row["resident_peak_bytes"], total(row, "peak_bytes"), total(row, "planned_bytes"))
 
 
@@ -62,7 +62,7 @@ def words(run):
 def draw(runs):
     """The picture of the runs, which all have a record of their memory."""
     rows = [(run.name, fullest_rank(run)) for run in runs]
-    most = max(most_bytes(row) for _, row in rows)
+    most = max(max_bytes(row) for _, row in rows)
     picture, grid = plt.subplots(len(rows), 1, figsize=(9, 4.6 * len(rows)), squeeze=False)
     for axes, (name, row) in zip(grid[:, 0], rows):
         draw_run(axes, name, row, unit_of(most), most)

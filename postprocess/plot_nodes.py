@@ -6,7 +6,7 @@ import math
 import figure
 import matplotlib.pyplot as plt
 
-MOST_LINES = 4  # nodes with their own line; if there are more, the busiest
+MAX_LINES = 4  # nodes with their own line; if there are more, the busiest
 LINES = [("#d55e00", "-"), ("#0072b2", (0, (6, 2))), ("#009e73", (0, (1.5, 1.2))), ("#cc79a7", (0, (7, 2, 1.5, 2)))]
 
 
@@ -85,7 +85,7 @@ def draw_value(axes, run, name, shown):
 
 def draw_run(upper, lower, run):
     found = nodes_of(run)
-    shown = found[:MOST_LINES] if total_of(run) <= MOST_LINES else found[: MOST_LINES - 1]
+    shown = found[:MAX_LINES] if total_of(run) <= MAX_LINES else found[: MAX_LINES - 1]
     for axes, name, title in ((upper, "compute_seconds", "computes (s a step)"), (lower, "wait_seconds", "waits (s a step)")):
         draw_value(axes, run, name, shown)
         axes.set_ylabel(title)

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 KINDS = {"phase": "#d9d9d9", "kernel": "#0072b2", "product": "#009e73", "copy": "#56b4e9", "message": "#e69f00", "wait": "#d55e00",
          "file": "#cc79a7"}  # fmt: skip
-MOST_RANKS, MOST_NAMES = 4, 14
+MAX_RANKS, MAX_NAMES = 4, 14
 STEP = "kzero::engine::step"
 
 
@@ -173,7 +173,7 @@ def draw_shares(axes, lanes):
 def draw_names(axes, lanes):
     """The names with the largest times, on average over the ranks."""
     times, kinds = own_times(lanes, lambda span: span.name), {span.name: span.kind for lane in lanes for span in lane.spans}
-    most = times.most_common(MOST_NAMES)
+    most = times.most_common(MAX_NAMES)
     total = sum(times.values()) or 1
     values = [time / len(lanes) for _, time in most]
     bars = axes.barh(range(len(most)), values, color=[KINDS.get(kinds[name], "#000000") for name, _ in most], height=0.75)
@@ -186,13 +186,13 @@ def draw_names(axes, lanes):
 
 
 def draw(lanes, facts, window):
-    shown = sorted({lane.rank for lane in lanes})[:MOST_RANKS]
+    shown = sorted({lane.rank for lane in lanes})[:MAX_RANKS]
     rows = [lane for lane in lanes if lane.rank in shown]
     computing = [lane for lane in lanes if lane.name == "compute"]
     heights = [
         0.5 + 0.24 * sum(lane.depth() + 0.7 for lane in rows),
         0.9 + 0.3 * min(len(computing), 16),
-        0.8 + 0.2 * MOST_NAMES,
+        0.8 + 0.2 * MAX_NAMES,
     ]
     picture, panels = plt.subplots(3, 1, figsize=(6.5, sum(heights) + 0.8), dpi=220, gridspec_kw={"height_ratios": heights})
     draw_lanes(panels[0], rows, window)
@@ -218,7 +218,7 @@ def main():
     )
     parser.add_argument("--end", type=float, metavar="MS", help="where it ends; default: at the end of the steps")
     parser.add_argument(
-        "--ranks", type=int, nargs="+", metavar="RANK", help=f"the ranks; default: all, {MOST_RANKS} in the time line"
+        "--ranks", type=int, nargs="+", metavar="RANK", help=f"the ranks; default: all, {MAX_RANKS} in the time line"
     )
     arguments = parser.parse_args()
     lanes, facts = read(arguments.trace)

@@ -27,11 +27,11 @@ import summary
 import tables
 import tensorboard_files
 
-MOST_PANELS = 6  # runs whose memory and traffic are drawn
+MAX_PANELS = 6  # runs whose memory and traffic are drawn
 
 
 def ended(runs, name):
-    return [run for run in runs if run.end.get(name)][:MOST_PANELS]
+    return [run for run in runs if run.end.get(name)][:MAX_PANELS]
 
 
 def with_goodput(runs):
@@ -41,7 +41,7 @@ def with_goodput(runs):
 
 
 def with_nodes(runs):
-    return [run for run in runs if run.nodes][:MOST_PANELS]
+    return [run for run in runs if run.nodes][:MAX_PANELS]
 
 
 def pictures(runs, axis):

@@ -4,7 +4,7 @@ import goodput
 import plot_nodes
 import summary
 
-MOST_INTERRUPTIONS = 40  # the last ones, which get their own rows
+MAX_INTERRUPTIONS = 40  # the last ones, which get their own rows
 
 
 def step_seconds(seconds):
@@ -44,7 +44,7 @@ def part_text(times, part):
 def of_interruptions(times):
     """The interruptions of a run, the last ones if there are many."""
     heads = ["ended", "steps done", "next launch began at", "steps lost", "their time", "until the next launch"]
-    rows, left_out = [], max(0, len(times.interruptions) - MOST_INTERRUPTIONS)
+    rows, left_out = [], max(0, len(times.interruptions) - MAX_INTERRUPTIONS)
     if left_out:
         early = times.interruptions[:left_out]
         sums = [

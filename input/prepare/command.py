@@ -27,7 +27,7 @@ from pathlib import Path
 from . import tokenizers_python
 from .choices import write_choices
 from .documents import InputError
-from .files import USUAL, find_files, printable, skipped_text, suffixes
+from .files import DEFAULT_SUFFIXES, find_files, printable, skipped_text, suffixes
 from .shards import Output
 from .text import Corpus, sides_summary, write_text
 from .tokenizer import (
@@ -284,7 +284,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # from a batch system: leaves nothing behind
     output = None
     try:
-        usual = frozenset((".jsonl",)) if arguments.chat else USUAL
+        usual = frozenset((".jsonl",)) if arguments.chat else DEFAULT_SUFFIXES
         wanted = frozenset().union(*arguments.suffix) if arguments.suffix else usual
         files, skipped = find_files(arguments.files, wanted)
         print(

@@ -11,7 +11,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 KEYS = ("role", "content", "name", "reasoning_content", "tool_calls", "tool_call_id")
 
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 # Forms of lines, by the key that tells them: the other keys that they need. Those of ShareGPT and Alpaca may have more.
 FORMS = {"messages": (), "conversations": (), "prompt": ("completion",), "instruction": ("output",)}
 MORE_KEYS = {"conversations": ("system",), "instruction": ("input", "system")}
@@ -61,8 +61,8 @@ def check_texts(value, special):
     waiting = [(value, 0)]
     while waiting:
         one, depth = waiting.pop()
-        if depth > MOST_DEPTH:
-            raise InputError(f"nests too deep, by more than {MOST_DEPTH} levels")
+        if depth > MAX_DEPTH:
+            raise InputError(f"nests too deep, by more than {MAX_DEPTH} levels")
         if isinstance(one, str):
             if problem := surrogate_problem(one):
                 raise InputError(problem)

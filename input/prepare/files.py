@@ -50,9 +50,9 @@ SOURCES = (
     ".sql",
     ".ts",
 )
-USUAL = frozenset((*PROSE, *SOURCES, ".jsonl", ".parquet"))
+DEFAULT_SUFFIXES = frozenset((*PROSE, *SOURCES, ".jsonl", ".parquet"))
 ALL, NONE = "all", "none"  # for --suffix: every file, and files without a suffix
-MOST_KINDS = 8  # of skipped files that are counted separately
+MAX_KINDS = 8  # of skipped files that are counted separately
 
 SPECIAL = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"), (stat.S_ISBLK, "device"), (stat.S_ISCHR, "device"))
 
@@ -141,7 +141,7 @@ def files_of_folder(folder, wanted, skipped):
 def skipped_text(skipped, begin):
     """`begin` and the numbers of skipped files, as in "10 .png, 2 hidden folder"; empty if there are none."""
     kinds = sorted(skipped.items(), key=lambda item: (-item[1], item[0]))
-    parts = [f"{count} {kind}" for kind, count in kinds[:MOST_KINDS]]
-    if others := sum(count for _, count in kinds[MOST_KINDS:]):
-        parts.append(f"{others} of {len(kinds) - MOST_KINDS} other kinds")
+    parts = [f"{count} {kind}" for kind, count in kinds[:MAX_KINDS]]
+    if others := sum(count for _, count in kinds[MAX_KINDS:]):
+        parts.append(f"{others} of {len(kinds) - MAX_KINDS} other kinds")
     return begin + ", ".join(parts) if parts else ""

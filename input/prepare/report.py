@@ -7,7 +7,7 @@ import time
 from .documents import EncodingError, InputError
 from .files import printable
 
-MOST_PROBLEMS = 5  # most problems that are shown
+MAX_PROBLEMS = 5  # most problems that are shown
 MINUTE = 60  # seconds
 
 
@@ -58,7 +58,7 @@ class Minutes:
 
 
 class Problems:
-    """The problems of bad files or lines, `kind`. The first MOST_PROBLEMS are kept, and the others are counted."""
+    """The problems of bad files or lines, `kind`. The first MAX_PROBLEMS are kept, and the others are counted."""
 
     def __init__(self, kind):
         self.kind, self.lines, self.count, self.has_encoding = kind, [], 0, False
@@ -66,14 +66,14 @@ class Problems:
     def add(self, error):
         self.count += 1
         self.has_encoding = self.has_encoding or isinstance(error, EncodingError)
-        if self.count <= MOST_PROBLEMS:
+        if self.count <= MAX_PROBLEMS:
             self.lines.append(error.args[0])
 
     def report(self, skips):
         """Raises InputError with the problems and what to do, or prints what is left out."""
         lines = list(self.lines)
-        if self.count > MOST_PROBLEMS:
-            lines.append(f"and {self.count - MOST_PROBLEMS} more {self.kind}")
+        if self.count > MAX_PROBLEMS:
+            lines.append(f"and {self.count - MAX_PROBLEMS} more {self.kind}")
         if lines and not skips:
             way_out = f"--skip-bad leaves out such {self.kind}"
             if self.has_encoding:

@@ -4,7 +4,7 @@ import json
 
 from .documents import InputError
 
-MOST_ID = 2_000_000
+MAX_ID = 2_000_000
 
 
 def is_same(a, b):
@@ -39,5 +39,5 @@ def flag(rules, prefix, key, usual):
 
 
 def check_id(value, key):
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_ID:
-        refuse(key, value, f"an id is a whole number from 0 to {MOST_ID}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_ID:
+        refuse(key, value, f"an id is a whole number from 0 to {MAX_ID}")

@@ -80,7 +80,7 @@ void export_checkpoint(const grid::Group& world, const ConvertArguments& argumen
                 found.path.string());
   convert::ExportOptions options{
       .dtype = arguments.dtype,
-      .shard_bytes = arguments.shard_bytes.value_or(convert::usual_shard_bytes),
+      .shard_bytes = arguments.shard_bytes.value_or(convert::default_shard_bytes),
       .array = checkpoint::weights_in(found, arguments.is_average),
       .origin = convert::origin_of(found)};
   if (found.manifest.adapters && !arguments.merge) return export_adapter(found, arguments, options);

@@ -18,17 +18,17 @@ namespace kzero::app {
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{256} << 10;
+constexpr std::size_t max_bytes = std::size_t{256} << 10;
 
 /// Suggests the file in the folder whose name is nearest to that of a missing deck.
 std::string suggestion(const std::filesystem::path& file) {
-  constexpr int most_entries = 1000;  // a folder may be huge
+  constexpr int max_entries = 1000;  // a folder may be huge
   std::vector<std::string> names;
   const auto folder = file.parent_path();
   std::error_code problem;
   std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, problem);
   if (problem) return fmt::format("; there is no folder {}", folder.string());
-  for (int i = 0; i < most_entries && entry != end(entry); ++i, entry.increment(problem)) {
+  for (int i = 0; i < max_entries && entry != end(entry); ++i, entry.increment(problem)) {
     if (entry->path().extension() == ".toml") names.push_back(entry->path().filename().string());
   }
   const std::string name = file.filename().string();
@@ -80,10 +80,10 @@ deck::Source load(const std::string& file, const PipePatience& patience, const s
         uninterrupted([&] { return ::read(input.number(), part.data(), part.size()); });
     if (count < 0 && errno != EAGAIN) wanted.refuse(std::strerror(errno));
     if (count > 0) text.append(part.data(), static_cast<std::size_t>(count));
-    if (text.size() > most_bytes)
+    if (text.size() > max_bytes)
       wanted.refuse(
           fmt::format("it has more than {} bytes, the limit of a {}; name many files by a pattern",
-                      most_bytes, kind));
+                      max_bytes, kind));
     // A pipe without writers reads as ended, whether they have left or not come yet.
     const bool may_go_on = count < 0 || (is_pipe && text.empty() && !has_waited);
     if (count == 0 && !may_go_on) return {file, text};

@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Enough rows for full speed, few enough for any node.
-constexpr Index usual_batch = 4, most_usual_sequence = 2048;
+constexpr Index default_batch = 4, max_default_sequence = 2048;
 
 /// The parts of an evaluation, in the order of their construction.
 class Evaluation {
@@ -103,7 +103,7 @@ class Evaluation {
     return arguments_.token_bytes > 0 ? arguments_.token_bytes : config().data.token_bytes;
   }
 
-  std::optional<data::TokenEncoding> usual_format() const {
+  std::optional<data::TokenEncoding> default_format() const {
     if (!source_.is_checkpoint) return std::nullopt;
     // A converted model keeps its tokenizer, whatever its deck says of data.
     if (config().data.format == deck::DataFormat::bytes && infer::has_tokenizer(source_))
@@ -127,15 +127,16 @@ class Evaluation {
   }
 
   Index needed_sequence(const infer::InputFile& file) const {
-    const Index most = config().model.sequence;
+    const Index max_sequence = config().model.sequence;
     if (file.tokens) {
       if (arguments_.sequence > 0) return arguments_.sequence;
-      if (arguments_.is_as_trained) return most;
+      if (arguments_.is_as_trained) return max_sequence;
       // A window that a short text cannot fill would be computed all the same.
-      const Index usual = std::min(most, most_usual_sequence), scored = file.tokens->size - 1;
-      return std::min(usual, std::max<Index>(1, round_up(scored, chunks())));
+      const Index default_sequence = std::min(max_sequence, max_default_sequence),
+                  scored = file.tokens->size - 1;
+      return std::min(default_sequence, std::max<Index>(1, round_up(scored, chunks())));
     }
-    const Index there = arguments_.sequence > 0 ? arguments_.sequence : most;
+    const Index there = arguments_.sequence > 0 ? arguments_.sequence : max_sequence;
     if (file.documents) {
       KZERO_REQUIRE(arguments_.tokens == 0, ExitCode::usage,
                     "{}: --tokens limits texts, but these are documents, which are scored whole",
@@ -158,7 +159,7 @@ class Evaluation {
 
   Index batch_size() const {
     if (arguments_.batch > 0) return arguments_.batch;
-    return arguments_.is_as_trained || chunks() > 1 ? config().train.micro_batch : usual_batch;
+    return arguments_.is_as_trained || chunks() > 1 ? config().train.micro_batch : default_batch;
   }
 
   /// Reloads the model for rows of another length: learned positions and buffers depend on it.
@@ -195,7 +196,7 @@ class Evaluation {
     std::vector<Input> inputs;
     const auto format = infer::file_format(arguments_.format, token_bytes());
     for (const std::string& name : arguments_.files) {
-      Input input{infer::open_input(world_, name, format, usual_format(), config().model.vocab,
+      Input input{infer::open_input(world_, name, format, default_format(), config().model.vocab,
                                     [this]() -> const infer::TokenText& { return token_text(); })};
       grid::collectively(world_, [&] { input.sequence = sequence_of(input.file); });
       inputs.push_back(std::move(input));

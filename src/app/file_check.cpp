@@ -67,10 +67,10 @@ int try_to_write(const fs::path& folder) {
 
 /// Returns the file that opening a name would create: the target of the last in a chain of dangling
 /// links.
-fs::path behind_links(fs::path file) {
-  constexpr int most = 40;  // the kernel's limit
+fs::path end_of_links(fs::path file) {
+  constexpr int max_links = 40;  // the kernel's limit
   std::error_code problem;
-  for (int i = 0; i < most && fs::is_symlink(fs::symlink_status(file, problem)); ++i)
+  for (int i = 0; i < max_links && fs::is_symlink(fs::symlink_status(file, problem)); ++i)
     file = file.parent_path() / fs::read_symlink(file, problem);
   return file;
 }
@@ -94,7 +94,7 @@ void require_writable_folder(const std::string& key, const fs::path& folder) {
 void require_writable_file(const std::string& key, const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) {
-    const fs::path target = behind_links(file);
+    const fs::path target = end_of_links(file);
     const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
     const bool is_made = target == file;  // with its folder; a link's target needs one
     const fs::path tried = is_made ? nearest_existing(folder) : folder;

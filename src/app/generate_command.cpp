@@ -61,8 +61,8 @@ std::vector<PromptText> read_prompts(const grid::Group& world, const GenerateArg
   prompts.resize(std::stoull(world.broadcast(std::to_string(prompts.size()))));
   for (PromptText& prompt : prompts) {
     prompt.text = world.broadcast(prompt.text);
-    const std::string most = world.broadcast(std::to_string(prompt.max_tokens.value_or(0)));
-    if (most != "0") prompt.max_tokens = std::stoll(most);
+    const std::string max_tokens = world.broadcast(std::to_string(prompt.max_tokens.value_or(0)));
+    if (max_tokens != "0") prompt.max_tokens = std::stoll(max_tokens);
   }
   return prompts;
 }
@@ -78,14 +78,14 @@ struct GenerateJob {
   GenerateJob(const GenerateArguments& a, PromptInput& input, const grid::Group& world,
               const infer::Source& source, const grid::Group& data)
       : arguments(a), texts(read_prompts(world, a, input, source)) {
-    const Index most = source.config.model.sequence;
+    const Index max_sequence = source.config.model.sequence;
     grid::collectively(world, [&] {
       tokens = infer::open_token_text(source, a.tokenizer,
                                       a.is_chat ? infer::SpecialTokens::left_out : a.special);
       for (Index i = 0; i < std::ssize(texts); ++i) {
-        const auto prompt = infer::encode_prompt(*tokens, texts[i], i, a.max_tokens, most);
+        const auto prompt = infer::encode_prompt(*tokens, texts[i], i, a.max_tokens, max_sequence);
         const Index needed = std::ssize(prompt.tokens) + prompt.max_tokens;
-        positions = std::max(positions, std::min(most, needed));
+        positions = std::max(positions, std::min(max_sequence, needed));
         if (i % data.size() == data.rank()) prompts.push_back(prompt);
       }
     });

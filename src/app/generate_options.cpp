@@ -8,7 +8,7 @@ namespace kzero::app {
 
 namespace {
 
-constexpr Index most_tokens = Index{1} << 30;
+constexpr Index max_token_count = Index{1} << 30;
 
 void add_prompts(CLI::App& command, GenerateArguments& a) {
   command
@@ -28,7 +28,7 @@ void add_prompts(CLI::App& command, GenerateArguments& a) {
   command
       .add_option("--max-tokens", a.max_tokens,
                   "tokens to generate for a prompt, while the model's sequence has room")
-      ->check(CLI::Range(Index{1}, most_tokens))
+      ->check(CLI::Range(Index{1}, max_token_count))
       ->transform(whole_number())
       ->capture_default_str();
   command
@@ -49,7 +49,7 @@ void add_sampling(CLI::App& command, infer::Sampling& s) {
       ->check(number_in(0, 1e6))
       ->capture_default_str();
   command.add_option("--top-k", s.top_k, "draw from the k most probable tokens; 0: from all")
-      ->check(CLI::Range(Index{0}, most_tokens))
+      ->check(CLI::Range(Index{0}, max_token_count))
       ->transform(whole_number())
       ->capture_default_str();
   command

@@ -35,15 +35,15 @@ std::string difference(const deck::Config& mine, const deck::Config& other) {
 
 /// Describes to rank 0 which ranks have a deck that differs from its own.
 std::string describe(const std::vector<std::string>& differences) {
-  constexpr int most_named = 8;
+  constexpr int max_named = 8;
   std::string ranks, first;
   int named = 0;
   for (std::size_t rank = 0; rank < differences.size(); ++rank) {
     if (differences[rank].empty()) continue;
     if (first.empty()) first = fmt::format("rank {} has {}", rank, differences[rank]);
-    if (++named <= most_named) ranks += fmt::format("{}{}", named > 1 ? ", " : "", rank);
+    if (++named <= max_named) ranks += fmt::format("{}{}", named > 1 ? ", " : "", rank);
   }
-  if (named > most_named) ranks += ", ...";
+  if (named > max_named) ranks += ", ...";
   return fmt::format(
       "the ranks of this launch have different decks: {}, unlike rank 0 (differing: {} of {} "
       "ranks, {}); start every rank with the same deck and overrides",

@@ -52,17 +52,17 @@ std::string size_of(double bytes) {
 /// The slowest of a figure over all nodes that have it.
 template <class Figure>
 double slowest_of(const probe::Survey& survey, const Figure& figure) {
-  double least = std::numeric_limits<double>::infinity();
+  double smallest = std::numeric_limits<double>::infinity();
   for (const probe::NodeFigures& node : survey.figures.nodes)
-    least = std::fmin(least, figure(node));
-  return least;
+    smallest = std::fmin(smallest, figure(node));
+  return smallest;
 }
 
 double longest_of(const probe::Survey& survey, probe::Link probe::NodeFigures::*link) {
-  double most = 0;
+  double largest = 0;
   for (const probe::NodeFigures& node : survey.figures.nodes)
-    most = std::fmax(most, (node.*link).latency_seconds);
-  return most;
+    largest = std::fmax(largest, (node.*link).latency_seconds);
+  return largest;
 }
 
 std::string rank_text(const deck::Config& config, const probe::Survey& survey,
@@ -192,7 +192,7 @@ ExitCode survey_and_print(const deck::Config& config, const runtime::Session& se
   if (world.is_root())
     std::cout << (options.output == SurveyOutput::json ? probe::json_text(found, nodes)
                                                        : probe::text(found, nodes));
-  const bool agrees = !world.is_root() || found.agreement.is_given();
+  const bool agrees = !world.is_root() || found.comparison.agrees();
   return world.min(agrees ? 1 : 0) == 1 ? ExitCode::done : ExitCode::other;
 }
 

@@ -11,7 +11,7 @@ namespace kzero::app {
 
 namespace {
 
-constexpr std::size_t most_hosts = 3;  // named per problem
+constexpr std::size_t max_hosts = 3;  // named per problem
 
 struct RankProblems {
   std::string host;
@@ -35,7 +35,7 @@ RankProblems unpack(const std::string& bytes) {
 
 std::string place_of(const std::set<std::string>& hosts) {
   std::vector<std::string> named(hosts.begin(), hosts.end());
-  named.resize(std::min(named.size(), most_hosts));
+  named.resize(std::min(named.size(), max_hosts));
   const std::size_t more = hosts.size() - named.size();
   return fmt::format(" (found on {}{})", fmt::join(named, ", "),
                      more > 0 ? fmt::format(" and {} more nodes", more) : "");

@@ -221,24 +221,24 @@ ExitCode search_deck(const PlanArguments& arguments) {
 ExitCode plan_nominal(const PlanArguments& arguments) {
   KZERO_REQUIRE(arguments.deck.overrides.empty() && (arguments.parameters > 0 || arguments.fit),
                 ExitCode::usage, "kzero plan needs a deck, or --parameters or --fit without one");
-  std::vector<plan::Holding> holdings;
+  std::vector<plan::Footprint> footprints;
   const auto plan_launch = [&](Index ranks, Index tensor) {
     KZERO_REQUIRE(ranks % tensor == 0, ExitCode::usage,
                   "--ranks must be a multiple of --tensor = {}, found {}", tensor, ranks);
     for (Index stage = arguments.stage.value_or(0); stage <= arguments.stage.value_or(3); ++stage) {
       const plan::Launch launch{ranks / tensor, tensor, stage};
-      holdings.push_back(arguments.fit ? plan::largest_nominal(*arguments.fit, launch)
-                                       : plan::nominal(arguments.parameters, launch));
+      footprints.push_back(arguments.fit ? plan::largest_nominal(*arguments.fit, launch)
+                                         : plan::nominal(arguments.parameters, launch));
     }
   };
   for (const Index tensor : arguments.tensor.empty() ? std::vector<Index>{1} : arguments.tensor) {
     const std::vector<Index> all = arguments.ranks.empty() ? std::vector{tensor} : arguments.ranks;
     for (const Index ranks : all) plan_launch(ranks, tensor);
   }
-  print(arguments, holdings);
-  const auto fits = [](const plan::Holding& holding) { return holding.parameters > 0; };
-  KZERO_REQUIRE(std::ranges::any_of(holdings, fits), ExitCode::memory, "no model fits in {} a rank",
-                format_bytes(arguments.fit.value_or(0)));
+  print(arguments, footprints);
+  const auto fits = [](const plan::Footprint& footprint) { return footprint.parameters > 0; };
+  KZERO_REQUIRE(std::ranges::any_of(footprints, fits), ExitCode::memory,
+                "no model fits in {} a rank", format_bytes(arguments.fit.value_or(0)));
   return ExitCode::done;
 }
 

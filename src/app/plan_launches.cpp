@@ -190,7 +190,7 @@ std::pair<plan::Rates, plan::Network> Estimator::rates_of(const plan::Entry& ent
 void Estimator::add_to(plan::Entry& entry, Index nodes) const {
   if (!has_rates()) return;
   if (machine_ && nodes > 1) machine_->require_network(nodes);
-  for (plan::Outline& outline : entry.outlines) outline.tensor_overlaps = tensor_overlap_;
+  for (plan::StepOutline& outline : entry.outlines) outline.tensor_overlaps = tensor_overlap_;
   const auto [rates, network] = rates_of(entry);
   entry.estimate = plan::estimate(entry, rates, network);
   if (machine_) entry.machine = machine_->name;

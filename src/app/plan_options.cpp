@@ -40,12 +40,12 @@ Index parse_bytes(const std::string& option, std::string_view text) {
 
 /// Parses the integers of "64,128,400".
 std::vector<Index> parse_counts(const std::string& option, const std::string& text) {
-  constexpr Index most = 1'000'000;  // as grid.data
+  constexpr Index max = 1'000'000;  // as grid.data
   std::vector<Index> counts;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     counts.push_back(deck::parse_count(text.substr(begin, end - begin)).value_or(0));
-    if (counts.back() < 1 || counts.back() > most)
+    if (counts.back() < 1 || counts.back() > max)
       throw CLI::ValidationError(option,
                                  "must be numbers from 1 to 1000000 such as 64,128, found " + text);
     begin = end + 1;
@@ -61,7 +61,7 @@ Index parse_parameters(const std::string& option, std::string_view text) {
   if (const auto number = take_number(text)) {
     for (const auto& [name, factor] : units) {
       const double count = *number * factor;
-      const bool is_count = count >= 1 && count <= static_cast<double>(plan::most_parameters);
+      const bool is_count = count >= 1 && count <= static_cast<double>(plan::max_parameters);
       if (text == name && is_count) return std::llround(count);
     }
   }

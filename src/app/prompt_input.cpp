@@ -34,9 +34,9 @@ std::string read_all(int descriptor, const std::string& name) {
     KZERO_REQUIRE(count >= 0, ExitCode::files, "{}: cannot be read: {}", printable(name),
                   std::strerror(errno));
     text.append(part.data(), static_cast<std::size_t>(count));
-    KZERO_REQUIRE(std::ssize(text) <= most_prompt_bytes, ExitCode::files,
+    KZERO_REQUIRE(std::ssize(text) <= max_prompt_bytes, ExitCode::files,
                   "{}: is larger than {}, the most that one launch reads as prompts; divide it",
-                  printable(name), format_bytes(most_prompt_bytes));
+                  printable(name), format_bytes(max_prompt_bytes));
   }
 }
 

@@ -9,7 +9,7 @@
 
 namespace kzero::app {
 
-constexpr Index most_prompt_bytes = Index{256} << 20;
+constexpr Index max_prompt_bytes = Index{256} << 20;
 
 class PromptInput {
  public:
@@ -26,7 +26,7 @@ class PromptInput {
   std::string name() const { return is_standard_input() ? "standard input" : file_; }
 
   /// Waits for the end of the input and returns all of it. Call it only once. Throws Error(files)
-  /// if it cannot be read or has more than `most_prompt_bytes`.
+  /// if it cannot be read or has more than `max_prompt_bytes`.
   std::string text();
 
  private:

@@ -37,11 +37,11 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void limit_spinni
 
   static char path[PATH_MAX];
   if (syscall(SYS_readlinkat, -1, "/proc/self/exe", path, sizeof path - 1) <= 0) return;
-  constexpr std::size_t most_variables = 16384;
-  static const char* extended[most_variables + 2];
+  constexpr std::size_t max_variables = 16384;
+  static const char* extended[max_variables + 2];
   std::size_t count = 0;
   for (; environment[count] != nullptr; ++count) {
-    if (count == most_variables) return;
+    if (count == max_variables) return;
     extended[count] = environment[count];
   }
   extended[count] = limit;

@@ -21,13 +21,13 @@ std::string spelled(char c) {
 }
 
 constexpr std::size_t longest_line = 1600, head_of_line = 1200, tail_of_line = 300;  // bytes
-constexpr std::size_t most_lines = 200;
+constexpr std::size_t max_lines = 200;
 
-/// Printable text, until `text` ends or the result would exceed `most` bytes.
-std::string printable_bytes(std::string_view text, std::size_t most) {
+/// Printable text, until `text` ends or the result would exceed `max_bytes` bytes.
+std::string printable_bytes(std::string_view text, std::size_t max_bytes) {
   std::string shown;
   while (!text.empty()) {
-    if (shown.size() >= most) return shown + "...";
+    if (shown.size() >= max_bytes) return shown + "...";
     const Utf8Character character = first_utf8_character(text);
     const auto bytes = text.substr(0, character.bytes == 0 ? 1 : character.bytes);
     if (character.bytes > 0 && !is_control(character.code)) {
@@ -62,7 +62,7 @@ std::string printable_lines(std::string_view text) {
   std::string shown;
   std::size_t lines = 0;
   for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; ++lines) {
-    if (lines == most_lines)
+    if (lines == max_lines)
       return shown + fmt::format("({} more lines)", std::ranges::count(text, '\n') + 1);
     shown += printable_line(text.substr(0, end)) + '\n';
     text.remove_prefix(end + 1);

@@ -7,8 +7,8 @@ namespace kzero {
 
 namespace {
 
-constexpr std::size_t most_alike = 8;  // problems of one kind that get a line each
-constexpr std::size_t most_named = 3;  // subjects named on a combined line
+constexpr std::size_t max_alike = 8;  // problems of one kind that get a line each
+constexpr std::size_t max_named = 3;  // subjects named on a combined line
 
 /// The text without the subject and without digits.
 std::string kind_of(const ProblemList::Problem& problem) {
@@ -22,7 +22,7 @@ std::string kind_of(const ProblemList::Problem& problem) {
 /// The end of a line that combines several problems; the line begins with the first of them.
 std::string others(const std::vector<const ProblemList::Problem*>& alike) {
   std::string text = fmt::format(" (and {} more like this: ", alike.size() - 1);
-  for (std::size_t i = 1; i <= most_named; ++i) text += alike[i]->subject + ", ";
+  for (std::size_t i = 1; i <= max_named; ++i) text += alike[i]->subject + ", ";
   return text + "...)";
 }
 
@@ -39,14 +39,14 @@ std::string ProblemList::text() const {
   std::vector<std::string> lines;
   for (const Problem& problem : problems_) {
     const auto& alike = kinds[kind_of(problem)];
-    if (alike.size() <= most_alike) {
+    if (alike.size() <= max_alike) {
       lines.push_back(problem.text);
     } else if (alike.front() == &problem) {
       lines.push_back(problem.text + others(alike));
     }
   }
-  constexpr std::size_t most_shown = 100;
-  const std::size_t shown = std::min(lines.size(), most_shown);
+  constexpr std::size_t max_shown = 100;
+  const std::size_t shown = std::min(lines.size(), max_shown);
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) text += (i > 0 ? "\n" : "") + lines[i];
   if (shown < lines.size()) text += fmt::format("\nand {} more", lines.size() - shown);

@@ -10,7 +10,7 @@ namespace kzero {
 
 namespace {
 
-constexpr std::size_t most_nested = 64;  // nested spans of a thread; deeper ones are lost
+constexpr std::size_t max_nested = 64;  // nested spans of a thread; deeper ones are lost
 constexpr Index none = -1;
 
 // One time line per process, because the callbacks of libraries carry no state of the caller.
@@ -28,15 +28,15 @@ struct Thread {
   int lane = -1;
   Index number = 0;  // of the time line to which the open spans belong
   std::size_t depth = 0;
-  std::array<Index, most_nested> open{};
+  std::array<Index, max_nested> open{};
 };
 thread_local Thread thread;
 
 int add_lane(std::string name) {
   const std::lock_guard lock(recorder.mutex);
-  const auto most = std::size_t{std::numeric_limits<std::uint8_t>::max()};
-  if (recorder.lanes.size() == most)
-    return static_cast<int>(most) - 1;  // further threads share one lane
+  const auto max_lanes = std::size_t{std::numeric_limits<std::uint8_t>::max()};
+  if (recorder.lanes.size() == max_lanes)
+    return static_cast<int>(max_lanes) - 1;  // further threads share one lane
   if (const auto same = std::ranges::find(recorder.lanes, name); same != recorder.lanes.end())
     return static_cast<int>(same - recorder.lanes.begin());
   if (name.empty()) name = fmt::format("thread {}", recorder.lanes.size());
@@ -92,15 +92,15 @@ void begin_span(SpanKind kind, std::string_view name, const SpanWork& work) {
     thread.depth = 0;
   }
   if (thread.lane < 0) thread.lane = add_lane("");
-  const Index position = thread.depth < most_nested ? take_position() : none;
-  if (thread.depth < most_nested) thread.open[thread.depth] = position;
+  const Index position = thread.depth < max_nested ? take_position() : none;
+  if (thread.depth < max_nested) thread.open[thread.depth] = position;
   ++thread.depth;
   if (position == none) return;
   SpanRecord& span = recorder.room[position];
   span.work = work;
   span.lane = static_cast<std::uint8_t>(thread.lane);
   span.kind = kind;
-  const std::size_t length = name.copy(span.name, SpanName::most - 1);
+  const std::size_t length = name.copy(span.name, SpanName::max_bytes - 1);
   span.name[length] = '\0';
   span.begin = timeline_clock();
 }
@@ -109,7 +109,7 @@ void end_span() {
   if (!timeline_is_recording() || thread.number != recorder.number || thread.depth == 0) return;
   const std::int64_t now = timeline_clock();
   --thread.depth;
-  if (thread.depth >= most_nested) return;
+  if (thread.depth >= max_nested) return;
   const Index position = thread.open[thread.depth];
   if (position != none) recorder.room[position].end = now;
 }

@@ -34,17 +34,18 @@ struct SpanWork {
 /// A name that is formatted without allocating memory. Longer text is truncated.
 class SpanName {
  public:
-  static constexpr std::size_t most = 78;  // characters and the final zero
+  static constexpr std::size_t max_bytes = 78;  // characters and the final zero
 
   template <class... Arguments>
   explicit SpanName(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    *fmt::format_to_n(text_, most - 1, format, std::forward<Arguments>(arguments)...).out = '\0';
+    *fmt::format_to_n(text_, max_bytes - 1, format, std::forward<Arguments>(arguments)...).out =
+        '\0';
   }
   const char* c_str() const { return text_; }
   operator std::string_view() const { return text_; }  // NOLINT(google-explicit-constructor)
 
  private:
-  char text_[most];
+  char text_[max_bytes];
 };
 
 /// A span of one thread, measured by this process's steady clock.
@@ -53,7 +54,7 @@ struct SpanRecord {
   SpanWork work;
   std::uint8_t lane = 0;  // position in Timeline::lanes
   SpanKind kind = SpanKind::phase;
-  char name[SpanName::most] = {};
+  char name[SpanName::max_bytes] = {};
 };
 static_assert(sizeof(SpanRecord) == 128);
 

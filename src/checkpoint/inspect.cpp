@@ -130,7 +130,7 @@ std::vector<std::string> verify(const fs::path& path, const ParametersOf& parame
   for (const fs::path& candidate : paths) {
     try {
       const Manifest manifest = manifest_of(candidate, parameters_of);
-      Targets none;
+      WantedShards none;
       const std::size_t before = problems.size();
       for (const ShardFile& shard_file : manifest.shard_files) {
         const auto found = verify_shard(candidate, manifest, shard_file, {}, none);

@@ -21,7 +21,7 @@ inline constexpr Index chunk_within_node = Index{1} << 20;
 inline constexpr Index chunk_between_nodes = Index{64} << 10;
 
 /// The most messages over MPI in flight in each direction.
-inline constexpr Index most_in_flight = 2;
+inline constexpr Index max_in_flight = 2;
 
 /// Whether collectives move data while the caller computes (`yes`), or inside begin (`no`). At most
 /// one communicator of a rank is `yes`. While its collectives are in flight, the rank may make MPI

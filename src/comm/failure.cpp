@@ -15,7 +15,7 @@
 #include "base/abandoned_run.hpp"
 #include "base/printable.hpp"
 #include "grid/process_grid.hpp"
-#include "runtime/departure.hpp"
+#include "runtime/call_limit.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/signals.hpp"
@@ -68,7 +68,7 @@ void leave_launch(ExitCode code) {
   // A launcher that ends its ranks by signals, or that is gone first, must not change the exit
   // code.
   runtime::leave_on_signals(static_cast<int>(code));
-  const runtime::DepartureLimit limit(runtime::abort_limit, static_cast<int>(code));
+  const runtime::CallLimit limit(runtime::abort_limit, static_cast<int>(code));
   grid::abort_launch(static_cast<int>(code));
   std::_Exit(static_cast<int>(code));
 }

@@ -28,7 +28,7 @@ class Flow {
 
   /// `spans` has an entry for each rank of the group and must outlive the object; the rank's own is
   /// ignored. The chunk in a place of the window uses the request in the same place. `requests` has
-  /// most_in_flight entries or fewer, and all are MPI_REQUEST_NULL.
+  /// max_in_flight entries or fewer, and all are MPI_REQUEST_NULL.
   Flow(std::span<const S> spans, Direction direction, const grid::Group& group,
        std::span<MPI_Request> requests)
       : spans_(spans), direction_(direction), group_(group), requests_(requests) {}
@@ -89,7 +89,7 @@ class Flow {
   Direction direction_;
   const grid::Group& group_;
   std::span<MPI_Request> requests_;
-  std::array<Chunk, most_in_flight> in_flight_;
+  std::array<Chunk, max_in_flight> in_flight_;
   Index begun_ = 0, ended_ = 0;  // chunks so far
   int step_ = 1;                 // the distance to the partner of the next chunk
   Index at_ = 0;                 // bytes of that partner's span that were posted

@@ -80,7 +80,7 @@ class ExchangeReport {
 /// shared cache.
 Index window_of(const grid::Group& group) {
   for (int rank = 0; rank < group.size(); ++rank) {
-    if (group.leaves_node(rank)) return most_in_flight;
+    if (group.leaves_node(rank)) return max_in_flight;
   }
   return 1;
 }
@@ -155,7 +155,7 @@ void MpiCommunicator::complete(const Execution&, Request request) {
 
 void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
                                const Channel& channel) {
-  std::array<MPI_Request, 2 * most_in_flight> requests;
+  std::array<MPI_Request, 2 * max_in_flight> requests;
   requests.fill(MPI_REQUEST_NULL);
   const auto used = std::span(requests).first(2 * window_);
   Flow<Span> in(receive, Direction::in, group_, used.first(window_));
@@ -213,7 +213,7 @@ void MpiCommunicator::end_meeting(MPI_Request meeting, const Channel& channel) c
 
 /// Returns when at least one message has ended; its request is then MPI_REQUEST_NULL.
 void MpiCommunicator::wait_for_some(std::span<MPI_Request> requests) const {
-  std::array<int, 2 * most_in_flight> which;
+  std::array<int, 2 * max_in_flight> which;
   const auto count = static_cast<int>(requests.size());
   int ended = 0;
   if (!polls_) {

@@ -97,7 +97,7 @@ ncclComm_t join(const grid::Group& group) {
 
 /// The most peers whose messages begin together: NCCL accepts 2048 operations per group, and each
 /// peer needs two.
-constexpr int most_peers = 1024;
+constexpr int max_peers = 1024;
 
 /// Messages that begin together. Closes the group even if an exception leaves it. NCCL discards a
 /// group after a failed call, but while the group is open it defers everything, including
@@ -241,9 +241,9 @@ Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> 
   }
   return fly(stream, channel, work, [&](const Lane& lane) {
     const auto lane_stream = runtime::stream_of(lane.stream);
-    for (int first = 1; first < size(); first += most_peers) {
+    for (int first = 1; first < size(); first += max_peers) {
       MessageGroup messages(group_.name());
-      for (int step = first; step < std::min(first + most_peers, size()); ++step) {
+      for (int step = first; step < std::min(first + max_peers, size()); ++step) {
         const int to = (rank() + step) % size(), from = (rank() - step + size()) % size();
         const auto& [out, sent, out_type] = send[to];
         const auto& [in, received, in_type] = receive[from];

@@ -30,7 +30,7 @@ namespace {
 using Json = nlohmann::json;
 using Problems = std::vector<std::string>;
 
-constexpr Index usual_rank = 8, usual_alpha = 8;  // of PEFT, for missing keys
+constexpr Index default_rank = 8, default_alpha = 8;  // of PEFT, for missing keys
 
 /// Keys without an effect on what a trained adapter computes: names, and settings of a training, of
 /// its first values, of quantized weights and of Megatron's layers when these are off. PEFT
@@ -98,7 +98,7 @@ class AdapterConfig {
   }
 
   void check_ranks() {
-    const Json rank = value("r", usual_rank), alpha = value("lora_alpha", usual_alpha);
+    const Json rank = value("r", default_rank), alpha = value("lora_alpha", default_alpha);
     if (!rank.is_number_integer() || rank < 1) return refuse("r", "it must be a count above 0");
     if (!alpha.is_number()) return refuse("lora_alpha", "it must be a number");
     if (!value("use_rslora").is_null() && !value("use_rslora").is_boolean())
@@ -137,9 +137,9 @@ class AdapterConfig {
   }
 
  private:
-  Json value(const char* key, const Json& usual = {}) const {
+  Json value(const char* key, const Json& default_value = {}) const {
     const auto found = config_.find(key);
-    return found == config_.end() ? usual : *found;
+    return found == config_.end() ? default_value : *found;
   }
 
   void refuse(const std::string& key, const std::string& what) {
@@ -167,7 +167,7 @@ class AdapterConfig {
 
   /// The value that a pattern has for the layer, otherwise the usual one. Several entries for one
   /// layer must agree, because the order of the file is lost.
-  Json of_layer(const char* name, const std::string& layer, const Json& usual) {
+  Json of_layer(const char* name, const std::string& layer, const Json& default_value) {
     const Json pattern = value(name);
     Json found;
     for (const auto& [key, number] : pattern.items()) {
@@ -177,16 +177,16 @@ class AdapterConfig {
                                         found.dump(), number.dump()));
       found = number;
     }
-    return found.is_null() ? usual : found;
+    return found.is_null() ? default_value : found;
   }
 
   /// Compares rank and scale of a layer; a text that is in `shown` is not repeated.
-  void check_layer(const std::string& layer, const Json& usual_r, const Json& usual_a,
+  void check_layer(const std::string& layer, const Json& default_r, const Json& default_a,
                    std::set<std::string>& shown) {
-    const Json r = of_layer("rank_pattern", layer, usual_r);
-    const Json a = of_layer("alpha_pattern", layer, usual_a);
-    const bool is_usual = r == usual_r && a == usual_a;
-    const std::string where = is_usual ? "" : layer + ": ";
+    const Json r = of_layer("rank_pattern", layer, default_r);
+    const Json a = of_layer("alpha_pattern", layer, default_a);
+    const bool is_default = r == default_r && a == default_a;
+    const std::string where = is_default ? "" : layer + ": ";
     const bool has_root = value("use_rslora") == true;
     const double rank = r.get<double>();
     // In units of kzero's scale, alpha / rank.
@@ -291,15 +291,15 @@ AdapterWeights::AdapterWeights(const std::filesystem::path& folder, const deck::
                                deck::ModelFamily family, const param::Table& table)
     : family_(family), file_(model_file(folder, adapter_weights_name)) {
   const nlohmann::json config =
-      read_json_object(model_file(folder, adapter_config_name), most_config_bytes);
+      read_json_object(model_file(folder, adapter_config_name), max_config_bytes);
   std::vector<std::string> problems = adapter_problems(config, lora, adapted_layers(family, table));
   if (problems.empty()) {
     problems = tensor_problems(file_, family, table);
     const std::string reason = partial_layers(config);
     if (!problems.empty() && !reason.empty()) problems.insert(problems.begin(), reason);
   }
-  constexpr std::size_t most = 10;
-  const std::size_t hidden = problems.size() - std::min(problems.size(), most);
+  constexpr std::size_t max_shown = 10;
+  const std::size_t hidden = problems.size() - std::min(problems.size(), max_shown);
   problems.resize(problems.size() - hidden);
   if (hidden > 0) problems.push_back(fmt::format("and {} more", hidden));
   KZERO_REQUIRE(problems.empty(), ExitCode::files,

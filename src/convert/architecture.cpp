@@ -81,7 +81,7 @@ ConfigText load_config(const std::filesystem::path& path) {
   std::error_code ignored;
   const auto file =
       std::filesystem::is_directory(path, ignored) ? model_file(path, config_name) : path;
-  return {file, load_file(file, most_config_bytes)};
+  return {file, load_file(file, max_config_bytes)};
 }
 
 std::vector<deck::ImpliedValue> architecture(const ConfigText& config) {

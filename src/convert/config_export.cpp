@@ -21,10 +21,11 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* mark = "_written_by";
 
 void add_token_ids(const deck::Model& model, const Origin& origin, OrderedJson& json) {
-  const Json usual = model.family == deck::ModelFamily::gpt2 ? gpt2_end_of_text(model) : nullptr;
+  const Json default_id =
+      model.family == deck::ModelFamily::gpt2 ? gpt2_end_of_text(model) : nullptr;
   const Json ids = token_ids(origin);
-  json["bos_token_id"] = ids.value("bos_token_id", usual);
-  json["eos_token_id"] = ids.value("eos_token_id", usual);
+  json["bos_token_id"] = ids.value("bos_token_id", default_id);
+  json["eos_token_id"] = ids.value("eos_token_id", default_id);
   json["pad_token_id"] = ids.value("pad_token_id", Json(nullptr));
 }
 
@@ -111,7 +112,7 @@ std::string generation_text(const deck::Model& model, const Origin& origin) {
 
 bool is_json_of_kzero(const std::filesystem::path& path) {
   try {
-    return read_json_object(path, most_config_bytes).contains(mark);
+    return read_json_object(path, max_config_bytes).contains(mark);
   } catch (const Error&) {
     return false;
   }

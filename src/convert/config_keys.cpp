@@ -77,11 +77,12 @@ void ConfigKeys::imply(const ConfigKey& key) {
     }
   }
   if (first != nullptr) return;
-  if (key.usual.is_null()) {
+  if (key.default_value.is_null()) {
     refuse(key.names.front(), fmt::format("{} needs it", key.deck));
   } else {
-    take(key, key.usual,
-         fmt::format("{}, which means {}", describe(key.names.front()), json_shown(key.usual)));
+    take(key, key.default_value,
+         fmt::format("{}, which means {}", describe(key.names.front()),
+                     json_shown(key.default_value)));
   }
 }
 
@@ -91,16 +92,16 @@ Index ConfigKeys::imply_count(const ConfigKey& key) {
   return reading_->implied.size() > before ? std::get<Index>(reading_->implied.back().value) : 0;
 }
 
-void ConfigKeys::require(const char* key, const Json& usual, const std::vector<Json>& allowed,
-                         const std::string& what) {
+void ConfigKeys::require(const char* key, const Json& default_value,
+                         const std::vector<Json>& allowed, const std::string& what) {
   const auto found = object_->find(key);
-  const Json& value = found == object_->end() ? usual : *found;
+  const Json& value = found == object_->end() ? default_value : *found;
   if (std::ranges::find(allowed, value) != allowed.end()) return;
   if (found != object_->end()) {
     refuse(key, what);
   } else {
     reading_->problems.push_back(
-        fmt::format("{}, which means {}; {}", describe(key), json_shown(usual), what));
+        fmt::format("{}, which means {}; {}", describe(key), json_shown(default_value), what));
   }
 }
 

@@ -22,7 +22,7 @@ struct ConfigReading {
 struct ConfigKey {
   const char* deck;                // path in the deck: "model.heads"
   std::vector<const char*> names;  // the first one present counts; others must not contradict it
-  nlohmann::json usual{};          // the meaning of a missing key; null: the key is required
+  nlohmann::json default_value{};  // the meaning of a missing key; null: the key is required
   bool is_nullable = false;        // null means the same as a missing key
   bool is_binding = true;          // as in deck::ImpliedValue
   bool may_grow = false;           // as in deck::ImpliedValue
@@ -44,8 +44,9 @@ class ConfigKeys {
   /// Sets a count and returns it; 0 after a problem.
   Index imply_count(const ConfigKey& key);
 
-  /// Adds a problem unless the key has one of these values. A missing key has the value `usual`.
-  void require(const char* key, const nlohmann::json& usual,
+  /// Adds a problem unless the key has one of these values. A missing key has the value
+  /// `default_value`.
+  void require(const char* key, const nlohmann::json& default_value,
                const std::vector<nlohmann::json>& allowed, const std::string& what);
 
   /// Adds a problem with the key's value.

@@ -13,7 +13,7 @@
 
 namespace kzero::convert {
 
-inline constexpr Index usual_shard_bytes = 5'000'000'000;  // transformers' max_shard_size was 5GB
+inline constexpr Index default_shard_bytes = 5'000'000'000;  // transformers' max_shard_size was 5GB
 
 /// The files of an export.
 struct ExportTarget {
@@ -24,7 +24,7 @@ struct ExportTarget {
 
 struct ExportOptions {
   Dtype dtype = Dtype::fp32;
-  Index shard_bytes = usual_shard_bytes;      // limit of a file of weights in a folder
+  Index shard_bytes = default_shard_bytes;    // limit of a file of weights in a folder
   std::string array = param::master_weights;  // the state array to export as weights
   Origin origin{};
 };

@@ -15,14 +15,16 @@ void read_gpt2(ConfigKeys keys) {
   const Index hidden = keys.imply_count({"model.hidden", {"n_embd", "hidden_size"}, 768});
   keys.imply({"model.heads", {"n_head", "num_attention_heads"}, 12});
   keys.imply({"model.sequence", {"n_positions", "max_position_embeddings"}, 1024});
-  keys.imply(
-      {.deck = "model.vocab", .names = {"vocab_size"}, .usual = gpt2_vocab, .may_grow = true});
+  keys.imply({.deck = "model.vocab",
+              .names = {"vocab_size"},
+              .default_value = gpt2_vocab,
+              .may_grow = true});
   if (hidden > 0) keys.imply({"model.feed_forward", {"n_inner"}, 4 * hidden, /*is_nullable=*/true});
   keys.imply({"model.norm_eps", {"layer_norm_epsilon"}, 1e-5});
   keys.imply({"model.tied_embeddings", {"tie_word_embeddings"}, true});
   keys.imply({.deck = "model.init_std",
               .names = {"initializer_range"},
-              .usual = 0.02,
+              .default_value = 0.02,
               .is_binding = false});
   // Three names for the one function in kernels/gelu.hpp.
   keys.require("activation_function", "gelu_new", {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"},

@@ -40,26 +40,28 @@ void read_shape(ConfigKeys& keys, const ModelClass& type) {
     // In every class, null means the number of all heads.
     const bool is_null =
         keys.at("num_key_value_heads").is_null() && keys.has("num_key_value_heads");
-    const Index usual = is_null || type.kv_heads == 0 ? heads : type.kv_heads;
-    keys.imply({"model.kv_heads", {"num_key_value_heads"}, usual, true});
+    const Index default_value = is_null || type.kv_heads == 0 ? heads : type.kv_heads;
+    keys.imply({"model.kv_heads", {"num_key_value_heads"}, default_value, true});
   }
   const Index head_dim = type.head_dim > 0 ? type.head_dim : heads > 0 ? hidden / heads : 0;
   if (hidden > 0 && heads > 0)
     keys.imply({"model.head_dim", {"head_dim"}, head_dim, type.head_dim == 0});
   keys.imply({.deck = "model.sequence",
               .names = {"max_position_embeddings"},
-              .usual = type.sequence,
+              .default_value = type.sequence,
               .is_binding = false});
-  keys.imply(
-      {.deck = "model.vocab", .names = {"vocab_size"}, .usual = type.vocab, .may_grow = true});
+  keys.imply({.deck = "model.vocab",
+              .names = {"vocab_size"},
+              .default_value = type.vocab,
+              .may_grow = true});
   keys.imply({"model.feed_forward", {"intermediate_size"}, type.feed_forward});
 }
 
 /// Reads Mistral's window, which all layers have: 4096 if the key is missing. One that no sequence
 /// exceeds is none.
 void read_mistral_window(ConfigKeys& keys, const ModelClass& type) {
-  const Json usual = 4096;
-  const Json& window = keys.has("sliding_window") ? keys.at("sliding_window") : usual;
+  const Json default_value = 4096;
+  const Json& window = keys.has("sliding_window") ? keys.at("sliding_window") : default_value;
   const Json& longest = keys.at("max_position_embeddings");
   const Json limit = longest.is_null() ? Json(type.sequence) : longest;
   const bool is_harmless =
@@ -106,7 +108,7 @@ void read_llama(ConfigKeys keys, const std::string& model_type) {
   read_rope(keys);
   keys.imply({.deck = "model.init_std",
               .names = {"initializer_range"},
-              .usual = 0.02,
+              .default_value = 0.02,
               .is_binding = false});
   keys.require("hidden_act", "silu", {"silu"}, "kzero computes silu");
   if (!type.qkv_bias) {

@@ -38,7 +38,7 @@ Origin read_model_files(const fs::path& folder) {
   for (const char* name : {config_name, generation_name}) {
     const fs::path path = model_file(folder, name);
     if (!is_there(path)) continue;
-    origin.files.push_back({name, load_file(path, most_config_bytes)});
+    origin.files.push_back({name, load_file(path, max_config_bytes)});
     json_object(path, origin.files.back().bytes);
   }
   return origin;
@@ -90,7 +90,7 @@ void add_files(Origin& origin, std::vector<checkpoint::OriginFile> files) {
 void take_ends(Origin& origin, const fs::path& folder) {
   const fs::path path = model_file(folder, generation_name);
   if (!is_there(path)) return;
-  const std::string text = load_file(path, most_config_bytes);
+  const std::string text = load_file(path, max_config_bytes);
   const Json object = json_object(path, text);
   const auto ids = object.find("eos_token_id");
   if (ids != object.end() && is_id(*ids)) set_token_ids(origin, {{"eos_token_id", *ids}});

@@ -12,7 +12,8 @@ using Json = nlohmann::json;
 
 constexpr const char* parameters = "rope_parameters";
 constexpr const char* scaling = "rope_scaling";
-constexpr double usual_theta = 10000;  // for all classes: RotaryEmbeddingConfigMixin.default_theta
+constexpr double default_theta =
+    10000;  // for all classes: RotaryEmbeddingConfigMixin.default_theta
 
 /// Returns whether the value is given; null and {} count as not given.
 bool is_given(const Json& value) { return !value.is_null() && value != Json::object(); }
@@ -118,7 +119,7 @@ void read_rope(ConfigKeys keys) {
   const bool has_object = is_given(keys.at(holder));
   ConfigKeys inner = has_object ? keys.within(holder) : keys;
   ConfigKeys& of_theta = inner.at("rope_theta").is_null() ? keys : inner;
-  of_theta.imply({"model.rope_theta", {"rope_theta"}, usual_theta});
+  of_theta.imply({"model.rope_theta", {"rope_theta"}, default_theta});
   for (ConfigKeys* object : {&keys, &inner}) {
     object->require("partial_rotary_factor", 1, {1, nullptr}, "kzero turns the entire head");
     if (!has_object) break;

@@ -142,8 +142,8 @@ std::vector<std::byte> read_start(const InputFile& file) {
   if (bytes.size() < length_bytes) return bytes;
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, bytes.data(), length_bytes);
-  const auto behind = static_cast<std::uint64_t>(file.bytes()) - length_bytes;
-  if (header_bytes > header_limit || header_bytes > behind) return bytes;
+  const auto rest = static_cast<std::uint64_t>(file.bytes()) - length_bytes;
+  if (header_bytes > header_limit || header_bytes > rest) return bytes;
   bytes.resize(length_bytes + header_bytes);
   bytes.resize(file.read(0, bytes));
   return bytes;
@@ -202,10 +202,10 @@ void SafetensorsFile::read_bytes(Index begin, std::span<std::byte> bytes) const 
 
 template <class T>
 void SafetensorsFile::read_widened(Index begin, std::span<float> values) const {
-  constexpr auto most = static_cast<std::size_t>(widen_elements);
-  std::vector<std::byte> stored(std::min(most, values.size()) * sizeof(T));
+  constexpr auto max_elements = static_cast<std::size_t>(widen_elements);
+  std::vector<std::byte> stored(std::min(max_elements, values.size()) * sizeof(T));
   while (!values.empty()) {
-    const auto chunk = values.first(std::min(most, values.size()));
+    const auto chunk = values.first(std::min(max_elements, values.size()));
     const auto bytes = std::span(stored).first(chunk.size() * sizeof(T));
     read_bytes(begin, bytes);
     widen<T>(bytes, chunk);

@@ -64,9 +64,9 @@ bool is_shard_name(const std::string& name) {
 }
 
 bool is_index_of_kzero(const std::filesystem::path& path) {
-  constexpr Index most_bytes = Index{16} << 20;
+  constexpr Index max_bytes = Index{16} << 20;
   try {
-    const auto index = read_json_object(path, most_bytes);
+    const auto index = read_json_object(path, max_bytes);
     const auto metadata = index.find("metadata");
     return metadata != index.end() && metadata->is_object() &&
            metadata->value(index_writer_key, nlohmann::json()) == index_writer;

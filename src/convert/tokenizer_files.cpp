@@ -110,7 +110,7 @@ std::vector<checkpoint::OriginFile> tokenizer_files(const fs::path& folder) {
   for (const std::string& name : names) {
     if (is_there(folder / name))
       found.push_back(
-          {name, load_file(model_file(folder, name), checkpoint::most_origin_file_bytes)});
+          {name, load_file(model_file(folder, name), checkpoint::max_origin_file_bytes)});
   }
   std::ranges::sort(found, {}, &checkpoint::OriginFile::name);
   return found;

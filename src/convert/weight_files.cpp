@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Index most_index_bytes = Index{16} << 20;
-constexpr std::size_t most_shown = 80;  // characters of a value
+constexpr Index max_index_bytes = Index{16} << 20;
+constexpr std::size_t max_shown = 80;  // characters of a value
 
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
@@ -29,7 +29,7 @@ bool is_plain_name(const std::string& name) {
 
 void add_files_of_index(const fs::path& index, WeightFiles& weights) {
   const std::string shown = printable(index.string());
-  const auto json = read_json_object(index, most_index_bytes);
+  const auto json = read_json_object(index, max_index_bytes);
   const auto map = json.find("weight_map");
   KZERO_REQUIRE(map != json.end() && map->is_object() && !map->empty(), ExitCode::files,
                 "{}: has no \"weight_map\" from tensors to files", shown);
@@ -37,7 +37,7 @@ void add_files_of_index(const fs::path& index, WeightFiles& weights) {
   for (const auto& [tensor, file] : map->items()) {
     KZERO_REQUIRE(file.is_string() && is_plain_name(file.get<std::string>()), ExitCode::files,
                   "{}: tensor {} is placed in {}, which is not the name of a file in its folder",
-                  shown, printable(tensor), file.dump(-1, ' ', true).substr(0, most_shown));
+                  shown, printable(tensor), file.dump(-1, ' ', true).substr(0, max_shown));
     const auto name = file.get<std::string>();
     names.insert(name);
     weights.placed[tensor] = index.parent_path() / name;

@@ -15,7 +15,7 @@ namespace kzero::convert {
 inline constexpr const char* weights_name = "model.safetensors";
 inline constexpr const char* index_name = "model.safetensors.index.json";
 inline constexpr const char* config_name = "config.json";
-inline constexpr Index most_config_bytes = Index{1} << 20;  // of a JSON file about the model
+inline constexpr Index max_config_bytes = Index{1} << 20;  // of a JSON file about the model
 
 /// Returns whether the name exists, even as a dangling link.
 bool is_there(const std::filesystem::path& path);

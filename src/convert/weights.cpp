@@ -42,7 +42,7 @@ using checkpoint::Parameter;
 using checkpoint::Range;
 
 constexpr Index chunk_elements = Index{1} << 20;
-constexpr std::size_t most_problems = 20;
+constexpr std::size_t max_problems = 20;
 
 /// Describes a mismatch between one tensor and one parameter; empty if it fits.
 std::string misfit(const Parameter& parameter, const Tensor* tensor) {
@@ -64,7 +64,7 @@ std::string misfit(const Parameter& parameter, const Tensor* tensor) {
 }
 
 void throw_if_any(const std::filesystem::path& path, std::vector<std::string> problems) {
-  const std::size_t hidden = problems.size() - std::min(problems.size(), most_problems);
+  const std::size_t hidden = problems.size() - std::min(problems.size(), max_problems);
   problems.resize(problems.size() - hidden);
   if (hidden > 0) problems.push_back(fmt::format("and {} more", hidden));
   KZERO_REQUIRE(problems.empty(), ExitCode::files, "{}: does not fit the model:\n  {}",

@@ -90,15 +90,15 @@ Index BlendOrder::next_source(Index position, const std::vector<Index>& given) c
   const auto sources = static_cast<Index>(shares_.size());
   const Index period = this->period(), twice = 2 * sources - 2;
   if (sources == 1) return 0;
-  Index chosen = -1, least = 0, share_of_chosen = 1;
+  Index chosen = -1, min_until = 0, share_of_chosen = 1;
   for (Index i = 0; i < sources; ++i) {
     const Index share = shares_[i];
     const Index excess = twice * ((position + 1) * share - given[i] * period);
     if (excess < period) continue;
     const Index until = period * (twice - 1) - excess;  // divided by share: the time that is left
-    if (chosen < 0 || until * share_of_chosen < least * share) {
+    if (chosen < 0 || until * share_of_chosen < min_until * share) {
       chosen = i;
-      least = until;
+      min_until = until;
       share_of_chosen = share;
     }
   }

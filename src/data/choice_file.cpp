@@ -65,12 +65,12 @@ class Words {
 
 std::string load(const std::string& path) {
   using enum Loaded::State;
-  constexpr Index most_bytes = Index{1} << 30;  // HellaSwag has 4 MB
-  Loaded file = try_load(path, most_bytes);
+  constexpr Index max_bytes = Index{1} << 30;  // HellaSwag has 4 MB
+  Loaded file = try_load(path, max_bytes);
   KZERO_REQUIRE(file.state != not_regular, ExitCode::files, "{}: is not a regular file", path);
   KZERO_REQUIRE(file.state != too_large, ExitCode::files,
                 "{}: has {} bytes; a file of choices has {} at most", path, file.file_bytes,
-                most_bytes);
+                max_bytes);
   KZERO_REQUIRE(file.state == good, ExitCode::files, "{}: cannot be opened for reading: {}", path,
                 std::strerror(file.error));
   return std::move(file.bytes);
@@ -147,12 +147,12 @@ std::vector<ChoiceExample> read_choices(const std::string& path, Index vocab) {
 }
 
 Index longest_row(const std::vector<ChoiceExample>& examples) {
-  std::size_t most = 0;
+  std::size_t longest = 0;
   for (const ChoiceExample& example : examples) {
     for (const auto& ending : example.endings)
-      most = std::max(most, example.context.size() + ending.size());
+      longest = std::max(longest, example.context.size() + ending.size());
   }
-  return static_cast<Index>(most);
+  return static_cast<Index>(longest);
 }
 
 }  // namespace kzero::data

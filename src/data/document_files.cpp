@@ -20,10 +20,10 @@ DocumentFiles::DocumentFiles(const std::vector<std::string>& patterns, Index seq
 
 void DocumentFiles::add(const std::string& path, Index sequence) {
   auto file = std::make_unique<DocumentFile>(path);
-  constexpr Index most = std::numeric_limits<std::uint32_t>::max();
-  KZERO_REQUIRE(documents() + file->documents() < most, ExitCode::files,
+  constexpr Index limit = std::numeric_limits<std::uint32_t>::max();
+  KZERO_REQUIRE(documents() + file->documents() < limit, ExitCode::files,
                 "{}: with the files before it there are {} documents, but a source may have {}",
-                path, documents() + file->documents(), most - 1);
+                path, documents() + file->documents(), limit - 1);
   const DocumentTable table = file->scan(sequence, vocab_);
   const Index begin = size();
   for (const Index start : std::span(table.starts).subspan(1)) starts_.push_back(begin + start);

@@ -87,13 +87,13 @@ void require_regular(const std::string& path, mode_t mode) {
                 path, kind_of(mode));
 }
 
-std::string vocabulary_advice(Index most) {
-  if (most < 0 || most >= std::numeric_limits<Token>::max())
-    return fmt::format("no vocabulary has token {}: write the file again", most);
+std::string vocabulary_advice(Index largest_token) {
+  if (largest_token < 0 || largest_token >= std::numeric_limits<Token>::max())
+    return fmt::format("no vocabulary has token {}: write the file again", largest_token);
   return fmt::format(
       "raise model.vocab to at least {} (the rows that model.initial lacks start as the mean of "
       "its rows) or use other data",
-      most + 1);
+      largest_token + 1);
 }
 
 }  // namespace kzero::data

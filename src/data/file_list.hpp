@@ -27,7 +27,7 @@ std::string reason_of(int problem, const std::string& path);
 /// Throws Error(files) unless the mode is that of a regular file.
 void require_regular(const std::string& path, mode_t mode);
 
-/// Advice for a file whose largest token is `most`, beyond the vocabulary.
-std::string vocabulary_advice(Index most);
+/// Advice for a file whose largest token is `largest_token`, beyond the vocabulary.
+std::string vocabulary_advice(Index largest_token);
 
 }  // namespace kzero::data

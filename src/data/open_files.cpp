@@ -27,9 +27,9 @@ Index nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000 + t
 
 }  // namespace
 
-OpenFiles::OpenFiles(std::size_t most) : most_(most) {
+OpenFiles::OpenFiles(std::size_t max_open) : max_open_(max_open) {
   constexpr std::size_t read_at_once = 16;  // files being read may exceed the limit by this number
-  open_.reserve(most + read_at_once);
+  open_.reserve(max_open + read_at_once);
 }
 
 OpenFiles& OpenFiles::of_process() {
@@ -40,7 +40,7 @@ OpenFiles& OpenFiles::of_process() {
 void OpenFiles::make_allowance(std::size_t count) const {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, limit.rlim_cur + std::min(count, most_));
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, limit.rlim_cur + std::min(count, max_open_));
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
@@ -71,13 +71,14 @@ void OpenFiles::close_idle(std::size_t left) {
 /// Leaves descriptors to the rest of the program: half of all, and the highest numbers in any case.
 /// The system gives out the lowest number that is free.
 int OpenFiles::open(const char* path) {
-  const std::size_t most = limit();
-  close_idle(std::clamp<std::size_t>(most / 2, 1, most_) - 1);
+  const std::size_t max_descriptors = limit();
+  close_idle(std::clamp<std::size_t>(max_descriptors / 2, 1, max_open_) - 1);
   while (true) {
     // Without O_NONBLOCK, opening a FIFO would block.
     const int descriptor = ::open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     const bool is_missing = descriptor < 0 && (errno == EMFILE || errno == ENFILE);
-    const bool is_last = descriptor >= 0 && static_cast<std::size_t>(descriptor) + spare >= most;
+    const bool is_last =
+        descriptor >= 0 && static_cast<std::size_t>(descriptor) + spare >= max_descriptors;
     const std::size_t before = open_.size();
     if (is_missing || is_last) close_idle(before * 3 / 4);
     if (!is_missing || open_.size() == before) return descriptor;

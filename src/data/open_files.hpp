@@ -23,9 +23,9 @@ class DataFile;
 /// The open files of a process. Thread-safe.
 class OpenFiles {
  public:
-  /// Keeps at most `most` files open, and at most half of the number that the process may open.
+  /// Keeps at most `max_open` files open, and at most half of the number that the process may open.
   /// Files that are being read at the same moment may exceed this.
-  explicit OpenFiles(std::size_t most = 1024);
+  explicit OpenFiles(std::size_t max_open = 1024);
   OpenFiles(const OpenFiles&) = delete;
   OpenFiles& operator=(const OpenFiles&) = delete;
 
@@ -46,7 +46,7 @@ class OpenFiles {
   void close_idle(std::size_t left);
   static std::size_t limit();
 
-  std::size_t most_;
+  std::size_t max_open_;
   std::mutex mutex_;
   std::uint64_t clock_ = 0;            // counts reads
   std::vector<const DataFile*> open_;  // in no order

@@ -130,13 +130,13 @@ void TokenFile::check_as(Index begin, Index count, Index vocab) const {
   if (bound(vocab) > std::numeric_limits<Stored>::max()) return;
   std::vector<Stored> buffer(
       std::min(static_cast<std::size_t>(count), check_bytes / sizeof(Stored)));
-  Index first = -1, value = 0, most = 0;
+  Index first = -1, value = 0, largest_token = 0;
   for (const Index end = begin + count; begin < end;) {
     const auto here = std::min(end - begin, static_cast<Index>(buffer.size()));
     const auto tokens = std::span(buffer).first(static_cast<std::size_t>(here));
     load_tokens(begin, tokens);
-    most = std::max(most, largest<Stored>(tokens));
-    if (first < 0 && most >= bound(vocab)) {
+    largest_token = std::max(largest_token, largest<Stored>(tokens));
+    if (first < 0 && largest_token >= bound(vocab)) {
       const Index at = first_beyond<Stored>(bound(vocab), tokens);
       first = begin + at;
       value = tokens[at];
@@ -145,7 +145,8 @@ void TokenFile::check_as(Index begin, Index count, Index vocab) const {
   }
   KZERO_REQUIRE(first < 0, ExitCode::files,
                 "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; {}",
-                path(), first, shown(value), vocab, vocab - 1, vocabulary_advice(shown(most)));
+                path(), first, shown(value), vocab, vocab - 1,
+                vocabulary_advice(shown(largest_token)));
 }
 
 void TokenFile::read(Index begin, Index count, Index vocab, Token* out) const {

@@ -70,7 +70,7 @@ std::vector<std::string> changes(const std::string& before, const std::string& n
       found.push_back(
           fmt::format("{} has {} table{}, had {}", list.path, is, is == 1 ? "" : "s", was));
     }
-    for (Index table = 0; table < std::min({was, is, most_tables}); ++table) {
+    for (Index table = 0; table < std::min({was, is, max_tables}); ++table) {
       for (const Key& key : list.keys[table]) compare(key);
     }
   }
@@ -111,7 +111,7 @@ std::vector<std::string> settings(const std::string& deck) {
   for (const TableList& list : table_lists()) {
     const auto size = values.list_sizes.find(list.path);
     if (size == values.list_sizes.end()) continue;
-    for (Index table = 0; table < std::min(size->second, most_tables); ++table) {
+    for (Index table = 0; table < std::min(size->second, max_tables); ++table) {
       for (const Key& key : list.keys[table]) add(key);
     }
   }

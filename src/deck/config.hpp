@@ -198,7 +198,7 @@ struct Train {
 struct OptimizerKey {
   OptimizerKind kind;
   std::string_view name;
-  double usual;  // 0 or 1 for false or true
+  double default_value;  // 0 or 1 for false or true
 };
 
 inline constexpr OptimizerKey optimizer_keys[] = {

@@ -11,7 +11,7 @@ namespace kzero::deck {
 
 namespace {
 
-constexpr double least_share = 1e-6;  // of a source among all samples
+constexpr double min_share = 1e-6;  // of a source among all samples
 
 class DataRules : ViolationList {
  public:
@@ -76,7 +76,7 @@ class DataRules : ViolationList {
             !is_new && other->second != path, {path + ".files", path},
             fmt::format("\"{}\" is both in {}.files and in {}.files", file, other->second, path));
       }
-      refuse_if(source.weight < least_share * sum, {path + ".weight", path},
+      refuse_if(source.weight < min_share * sum, {path + ".weight", path},
                 fmt::format("{}.weight must be at least a millionth of the sum of all weights, {}, "
                             "found {}",
                             path, sum, source.weight));

@@ -18,7 +18,7 @@ namespace {
 /// Numbers that do not fit 64 bits: the parser is given a 0 in their place.
 using NumbersOutOfRange = std::map<std::size_t, std::size_t>;  // offsets and bytes
 
-constexpr std::size_t most_numbers_out_of_range = 100;  // each costs a pass over the text
+constexpr std::size_t max_numbers_out_of_range = 100;  // each costs a pass over the text
 
 Value value_of(const toml::node& node) {
   if (const auto* boolean = node.as_boolean()) return boolean->get();
@@ -132,7 +132,7 @@ std::vector<Section> read_document(const Source& source, std::vector<Problem>& p
       return SectionBuilder(locator, out_of_range).build(root);
     } catch (const toml::parse_error& error) {
       const auto number = number_out_of_range(error, locator);
-      if (!number || out_of_range.size() == most_numbers_out_of_range) {
+      if (!number || out_of_range.size() == max_numbers_out_of_range) {
         problems.push_back(syntax_problem(error, locator));
         return {};
       }

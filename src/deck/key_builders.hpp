@@ -11,7 +11,7 @@
 namespace kzero::deck {
 
 // Limits far above any use, but low enough that everything computed from the values stays in range.
-inline constexpr double most = 1000000000;
+inline constexpr double max_count = 1000000000;
 inline constexpr double year = 365 * 86400;
 inline constexpr double largest_exact =
     9007199254740992;  // largest integer that JSON and double hold exactly: 2^53

@@ -112,7 +112,7 @@ void add_recompute(std::vector<Key>& table) {
 
 void add_train(std::vector<Key>& table) {
   constexpr auto t = &Config::train;
-  table.push_back(integer("train.steps", t, &Train::steps, from(1, most), "steps",
+  table.push_back(integer("train.steps", t, &Train::steps, from(1, max_count), "steps",
                           "Optimizer steps of the entire training, over all its jobs."));
   table.push_back(integer("train.global_batch", t, &Train::global_batch, from(1, 1000000),
                           "sequences", "Sequences of one step, over all ranks."));
@@ -129,7 +129,7 @@ void add_train(std::vector<Key>& table) {
               "Parts of a sequence whose gradients are added like those of micro-batches. A "
               "multiple of grid.sequence that divides model.sequence; 0: grid.sequence. More than "
               "1 needs train.micro_batch = 1. Bits depend on the number."));
-  table.push_back(integer("train.tile_rows", t, &Train::tile_rows, from(0, most), "tokens",
+  table.push_back(integer("train.tile_rows", t, &Train::tile_rows, from(0, max_count), "tokens",
                           "Rows of a tile, which the feed-forward part computes at once; 0: all. "
                           "With recompute.mode = \"feed_forward\" or \"full\", its wide "
                           "activations exist for one tile only. Bits depend on the number."));
@@ -142,13 +142,13 @@ void add_train(std::vector<Key>& table) {
                        "the denominator of its softmax (PaLM: 1e-4)."));
   table.push_back(integer("train.seed", t, &Train::seed, from(0, largest_exact), "",
                           "Seed of the initial weights, the order of the data and dropout."));
-  table.push_back(
-      same_bits(integer("train.validate_every", t, &Train::validate_every, from(0, most), "steps",
-                        "Steps from one validation to the next; 0: never. With model.initial, "
-                        "also before the first step.")));
-  table.push_back(
-      same_bits(integer("train.validation_batches", t, &Train::validation_batches, from(1, most),
-                        "batches", "Global batches that one validation reads.")));
+  table.push_back(same_bits(
+      integer("train.validate_every", t, &Train::validate_every, from(0, max_count), "steps",
+              "Steps from one validation to the next; 0: never. With model.initial, "
+              "also before the first step.")));
+  table.push_back(same_bits(integer("train.validation_batches", t, &Train::validation_batches,
+                                    from(1, max_count), "batches",
+                                    "Global batches that one validation reads.")));
 }
 
 /// Marks the keys of [optimizer] that not every kind has, from optimizer_keys.
@@ -159,8 +159,8 @@ void mark_uses(std::vector<Key>& table) {
       if (row.name != key.name()) continue;
       key.depends_on = "optimizer.kind";
       const bool is_switch = key.kind == Kind::boolean;
-      key.uses.push_back(
-          {std::string(name_of(row.kind)), is_switch ? Value(row.usual != 0) : Value(row.usual)});
+      key.uses.push_back({std::string(name_of(row.kind)),
+                          is_switch ? Value(row.default_value != 0) : Value(row.default_value)});
     }
   }
 }
@@ -173,7 +173,7 @@ void add_optimizer(std::vector<Key>& table) {
                        "Highest learning rate, reached after the warm-up."));
   table.push_back(real("optimizer.min_lr", t, &Optimizer::min_lr, from(0, 1000), "",
                        "Learning rate at the end of a falling schedule."));
-  table.push_back(integer("optimizer.warmup", t, &Optimizer::warmup, from(0, most), "steps",
+  table.push_back(integer("optimizer.warmup", t, &Optimizer::warmup, from(0, max_count), "steps",
                           "Steps over which the learning rate rises to optimizer.lr."));
   table.push_back(choice("optimizer.schedule", t, &Optimizer::schedule,
                          {{"cosine", Schedule::cosine},
@@ -182,7 +182,7 @@ void add_optimizer(std::vector<Key>& table) {
                           {"constant", Schedule::constant}},
                          "How the learning rate falls after the warm-up, until train.steps. "
                          "\"wsd\" (warm-up, stable, decay): it stays, then falls on a line."));
-  Key decay = integer("optimizer.decay", t, &Optimizer::decay, from(0, most), "steps",
+  Key decay = integer("optimizer.decay", t, &Optimizer::decay, from(0, max_count), "steps",
                       "The last steps of the run, over which the learning rate falls.");
   decay.depends_on = "optimizer.schedule";
   decay.uses.push_back({"wsd"});
@@ -205,11 +205,11 @@ void add_optimizer(std::vector<Key>& table) {
   table.push_back(same_bits(real("optimizer.loss_scale", t, &Optimizer::loss_scale, from(1, 0x1p24),
                                  "", "fp16: initial loss scale; a power of two.")));
   table.push_back(integer("optimizer.loss_scale_window", t, &Optimizer::loss_scale_window,
-                          from(1, most), "steps",
+                          from(1, max_count), "steps",
                           "fp16: steps without overflow after which the loss scale doubles."));
-  table.push_back(
-      same_bits(integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most), "steps",
-                        "Consecutive skipped steps after which the run ends (exit code 5).")));
+  table.push_back(same_bits(
+      integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, max_count), "steps",
+              "Consecutive skipped steps after which the run ends (exit code 5).")));
   table.push_back(real("optimizer.skip_above", t, &Optimizer::skip_above, from(0, 1000000), "",
                        "Skip a step whose gradient norm is above this multiple, more than 1, of "
                        "the median norm of recent applied steps; 0: off (docs/optimizers.md)."));
@@ -232,7 +232,7 @@ void add_data(std::vector<Key>& table) {
   token_bytes.depends_on = "data.format";
   token_bytes.uses.push_back({"raw"});
   table.push_back(std::move(token_bytes));
-  table.push_back(integer("data.end_token", t, &Data::end_token, from(-1, most), "",
+  table.push_back(integer("data.end_token", t, &Data::end_token, from(-1, max_count), "",
                           "Token that ends a document in a stream: attention and positions begin "
                           "anew after it; -1: none."));
   table.push_back(choice("data.order", t, &Data::order,
@@ -250,12 +250,12 @@ void add_checkpoint(std::vector<Key>& table) {
   table.push_back(text("checkpoint.folder", t, &Checkpoint::folder,
                        "Folder of the checkpoints; empty: no checkpoints are written."));
   table.push_back(
-      integer("checkpoint.every", t, &Checkpoint::every, from(0, most), "steps",
+      integer("checkpoint.every", t, &Checkpoint::every, from(0, max_count), "steps",
               "Steps from one checkpoint to the next; 0: only at the end and when stopped."));
-  table.push_back(integer("checkpoint.keep", t, &Checkpoint::keep, from(0, most), "checkpoints",
-                          "Newest complete checkpoints to keep; 0: all."));
+  table.push_back(integer("checkpoint.keep", t, &Checkpoint::keep, from(0, max_count),
+                          "checkpoints", "Newest complete checkpoints to keep; 0: all."));
   table.push_back(integer("checkpoint.ranks_per_file", t, &Checkpoint::ranks_per_file,
-                          from(1, most), "ranks",
+                          from(1, max_count), "ranks",
                           "Consecutive ranks that write one file collectively (MPI-IO)."));
   table.push_back(boolean("checkpoint.asynchronous", t, &Checkpoint::asynchronous,
                           "Copy the state and let a thread write it while training continues."));
@@ -295,13 +295,13 @@ void add_run_ends(std::vector<Key>& table) {
   table.push_back(text(
       "run.end_file", t, &Run::end_file,
       "File with one line of JSON on how the run ended; empty: end.json in checkpoint.folder."));
-  table.push_back(integer("run.max_steps", t, &Run::max_steps, from(0, most), "steps",
+  table.push_back(integer("run.max_steps", t, &Run::max_steps, from(0, max_count), "steps",
                           "Steps after which this job stops with a checkpoint; 0: no limit."));
 }
 
 void add_run(std::vector<Key>& table) {
   constexpr auto t = &Config::run;
-  table.push_back(integer("run.log_every", t, &Run::log_every, from(1, most), "steps",
+  table.push_back(integer("run.log_every", t, &Run::log_every, from(1, max_count), "steps",
                           "Steps between lines of output."));
   table.push_back(choice("run.progress", t, &Run::progress,
                          {{"auto", ProgressStyle::automatic},
@@ -347,7 +347,7 @@ void add_trust(std::vector<Key>& table) {
              "Compare steps that a restart repeats with run.metrics. \"note\" prints the first "
              "difference; \"check\" stops the run there (docs/verifying.md)."));
   table.push_back(
-      integer("run.verify_every", t, &Run::verify_every, from(0, most), "steps",
+      integer("run.verify_every", t, &Run::verify_every, from(0, max_count), "steps",
               "Steps from one verified step to the next; 0: never. Its micro-batches are computed "
               "twice, on different ranks; a difference stops the run (docs/verifying.md)."));
 }

@@ -91,8 +91,8 @@ std::vector<Key> blend_keys(const std::string& path, Index number) {
 }
 
 std::vector<Key> group_keys(const std::string& path, Index number) {
-  const auto number_key = [&](const char* name, double least, std::string doc) {
-    return described(path + "." + name, Kind::real, "", from(least, 1000), std::move(doc));
+  const auto number_key = [&](const char* name, double min, std::string doc) {
+    return described(path + "." + name, Kind::real, "", from(min, 1000), std::move(doc));
   };
   return {
       bound<GroupTables, std::string>(
@@ -131,10 +131,10 @@ std::vector<Key> evaluation_keys(const std::string& path, Index number) {
           format_key(path + ".format", number),
           whole("token_bytes", "bytes", 4, &Evaluation::token_bytes,
                 "Bytes of a token in format \"raw\", 2 or 4; 0: data.token_bytes."),
-          whole("every", "steps", most, &Evaluation::every,
+          whole("every", "steps", max_count, &Evaluation::every,
                 "Steps from one evaluation to the next, and at the end; 0: only at the end. With "
                 "model.initial, also before the first step."),
-          whole("batches", "batches", most, &Evaluation::batches,
+          whole("batches", "batches", max_count, &Evaluation::batches,
                 "Global batches of one evaluation; 0: all micro-batches that the files fill.")};
 }
 
@@ -147,7 +147,7 @@ TableList list_of(std::string path, std::string doc,
       [](const Config& config) { return static_cast<Index>(Tables::of(config).size()); },
       [](Config& config, Index size) { Tables::of(config).resize(static_cast<std::size_t>(size)); },
       {}};
-  for (Index i = 0; i < most_tables; ++i) {
+  for (Index i = 0; i < max_tables; ++i) {
     list.keys.push_back(keys_of(table_path(list.path, i), i));
     for (Key& key : list.keys.back()) key.changes_bits = changes_bits;
   }

@@ -103,10 +103,10 @@ class ModelRules : ViolationList {
   void needs_scaling(const char* path, bool is_used) {
     const Key& key = *find_key(path);
     Config config;
-    const Value usual = key.get(config);
+    const Value default_value = key.get(config);
     config.model = model_;
     const Value value = key.get(config);
-    refuse_if(!is_used && value != usual, {path, "model.rope_scaling"},
+    refuse_if(!is_used && value != default_value, {path, "model.rope_scaling"},
               fmt::format("{} = {} has no effect with model.rope_scaling = \"{}\"", path,
                           as_toml(key, value), name_of(model_.rope_scaling)));
   }

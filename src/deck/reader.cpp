@@ -85,7 +85,7 @@ class Reader {
   }
 
   Config finish(const Source& deck, const Target& target) {
-    take_usual_values();
+    take_default_values();
     for (const Violation& violation : apply_rules(config_, target)) {
       const auto is_bad = [&](const std::string& path) { return bad_.contains(path); };
       if (!is_readable_ || std::ranges::any_of(violation.keys, is_bad)) continue;
@@ -97,16 +97,16 @@ class Reader {
 
  private:
   /// Sets keys that were not set to the default for the value of the key they depend on.
-  void take_usual_values() {
+  void take_default_values() {
     for (const Key& key : keys()) {
       const Use* use = use_in(key, config_);
-      if (use == nullptr || std::holds_alternative<std::monostate>(use->usual) ||
+      if (use == nullptr || std::holds_alternative<std::monostate>(use->default_value) ||
           places_.contains(key.path))
         continue;
-      key.set(config_, use->usual);
+      key.set(config_, use->default_value);
       origins_[key.path] =
           fmt::format("{} is not set, its default with {} = \"{}\" is {}", key.path, key.depends_on,
-                      use->value, as_toml(key, use->usual));
+                      use->value, as_toml(key, use->default_value));
     }
   }
 
@@ -145,16 +145,16 @@ class Reader {
   /// keys.
   bool begin_list_table(const Section& section, std::string& path) {
     const TableList* list = find_list(section.name);
-    if (list != nullptr && section.number < most_tables) {
+    if (list != nullptr && section.number < max_tables) {
       list->resize(config_, section.number + 1);
       places_.try_emplace(list->path, section.place);
       path = table_path(list->path, section.number);
       places_[path] = section.place;
       return true;
     }
-    if (list != nullptr && section.number == most_tables) {
+    if (list != nullptr && section.number == max_tables) {
       problems_.push_back({section.place, fmt::format("[[{}]] may have at most {} tables",
-                                                      section.name, most_tables)});
+                                                      section.name, max_tables)});
     }
     if (list == nullptr && section.number == 0) add_unknown_list(section);
     return false;

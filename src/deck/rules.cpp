@@ -213,13 +213,13 @@ class Rules : ViolationList {
     refuse_if(optimizer.warmup > config_.train.steps, {"optimizer.warmup", "train.steps"},
               fmt::format("optimizer.warmup must be at most train.steps = {}, found {}",
                           config_.train.steps, optimizer.warmup));
-    const Index most_decay = std::max<Index>(1, config_.train.steps - optimizer.warmup);
-    refuse_if(optimizer.schedule == Schedule::wsd &&
-                  (optimizer.decay < 1 || optimizer.decay > most_decay),
-              {"optimizer.decay", "optimizer.schedule", "train.steps", "optimizer.warmup"},
-              fmt::format("optimizer.schedule = \"wsd\" needs optimizer.decay from 1 to {} "
-                          "(train.steps - optimizer.warmup), found {}",
-                          most_decay, optimizer.decay));
+    const Index max_decay = std::max<Index>(1, config_.train.steps - optimizer.warmup);
+    refuse_if(
+        optimizer.schedule == Schedule::wsd && (optimizer.decay < 1 || optimizer.decay > max_decay),
+        {"optimizer.decay", "optimizer.schedule", "train.steps", "optimizer.warmup"},
+        fmt::format("optimizer.schedule = \"wsd\" needs optimizer.decay from 1 to {} "
+                    "(train.steps - optimizer.warmup), found {}",
+                    max_decay, optimizer.decay));
     refuse_if(optimizer.skip_above > 0 && optimizer.skip_above <= 1, {"optimizer.skip_above"},
               fmt::format("optimizer.skip_above must be more than 1, or 0 for off, found {}",
                           optimizer.skip_above));

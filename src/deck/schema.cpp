@@ -126,7 +126,7 @@ const Key* find_list_key(std::string_view path) {
   Index number = -1;
   const auto [end, error] = std::from_chars(path.data() + open + 1, path.data() + close, number);
   if (list == nullptr || error != std::errc() || end != path.data() + close || number < 0 ||
-      number >= most_tables)
+      number >= max_tables)
     return nullptr;
   for (const Key& key : list->keys[number]) {
     if (key.path == path) return &key;
@@ -140,7 +140,7 @@ std::vector<const Key*> keys_in(const Config& config) {
   std::vector<const Key*> found;
   for (const Key& key : keys()) found.push_back(&key);
   for (const TableList& list : table_lists()) {
-    for (Index table = 0; table < std::min(list.size(config), most_tables); ++table) {
+    for (Index table = 0; table < std::min(list.size(config), max_tables); ++table) {
       for (const Key& key : list.keys[table]) found.push_back(&key);
     }
   }

@@ -34,7 +34,7 @@ struct Range {
 /// A value of another key for which a key has a meaning.
 struct Use {
   std::string value;
-  Value usual{};  // the key's default then; monostate: its one default
+  Value default_value{};  // the key's default then; monostate: its one default
 };
 
 struct Key {
@@ -64,7 +64,7 @@ struct TableList {
   std::vector<std::vector<Key>> keys;  // keys of each table that a deck may have
 };
 
-inline constexpr Index most_tables = 100;  // per list
+inline constexpr Index max_tables = 100;  // per list
 
 /// All keys in the order of the deck, grouped by table.
 const std::vector<Key>& keys();

@@ -14,7 +14,7 @@ namespace kzero::deck {
 
 namespace {
 
-constexpr int most_parts = 32;  // of a dotted key
+constexpr int max_parts = 32;  // of a dotted key
 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
@@ -44,8 +44,8 @@ class StructureScan {
       if (!is_ascii(c))
         return not_ascii(text_, at_, R"(is allowed only within quotes ("...") and comments)");
       if (c == '\n' || c == ',' || c == '=' || c == '[' || c == '{') dots = 0;
-      if (c == '.' && ++dots >= most_parts)
-        return TomlHazard{at_, fmt::format("a key has at most {} parts", most_parts)};
+      if (c == '.' && ++dots >= max_parts)
+        return TomlHazard{at_, fmt::format("a key has at most {} parts", max_parts)};
       ++at_;
     }
     return hazard_;

@@ -36,10 +36,10 @@ std::string uses_of(const Key& key) {
   const Key& other = *find_key(key.depends_on);
   std::vector<std::string> uses;
   for (const Use& use : key.uses) {
-    const bool is_own =
-        !std::holds_alternative<std::monostate>(use.usual) && use.usual != key.get(Config{});
+    const bool is_own = !std::holds_alternative<std::monostate>(use.default_value) &&
+                        use.default_value != key.get(Config{});
     uses.push_back(as_toml(other, use.value) +
-                   (is_own ? fmt::format(" (default {})", as_toml(key, use.usual)) : ""));
+                   (is_own ? fmt::format(" (default {})", as_toml(key, use.default_value)) : ""));
   }
   return fmt::format("Only with {} = {}.", key.depends_on, alternatives(uses));
 }

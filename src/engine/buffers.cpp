@@ -66,7 +66,7 @@ Index owned_elements(const Blueprint& b, const param::StateArray& array) {
     const param::UnitLayout& unit = b.trained_layout.units()[u];
     elements += array.extent == param::Extent::all
                     ? unit.shard
-                    : zero::most_held(b.trained[u], unit, array, zero::Placement::partitioned);
+                    : zero::max_held(b.trained[u], unit, array, zero::Placement::partitioned);
   }
   return elements;
 }

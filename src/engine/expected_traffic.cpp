@@ -14,12 +14,12 @@ using Rows = std::vector<metrics::TrafficRow>;
 
 /// Returns a * b. Throws if sums of such products could overflow.
 Index times(Index a, Index b) {
-  constexpr Index most = Index{1} << 58;
+  constexpr Index max = Index{1} << 58;
   Index product = 0;
-  KZERO_REQUIRE(!__builtin_mul_overflow(a, b, &product) && product <= most, ExitCode::usage,
+  KZERO_REQUIRE(!__builtin_mul_overflow(a, b, &product) && product <= max, ExitCode::usage,
                 "a rank would send more than {} elements or bytes a step, beyond what can be "
                 "planned; a smaller train.global_batch, model.sequence or model need less",
-                most);
+                max);
   return product;
 }
 

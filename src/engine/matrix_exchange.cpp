@@ -25,7 +25,7 @@ MatrixExchange<T>::MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan
                                   comm::Overlap overlap)
     : plan_(plan),
       rank_(data_rank),
-      slots_(overlap == comm::Overlap::no ? 1 : most_slots),
+      slots_(overlap == comm::Overlap::no ? 1 : max_slots),
       iteration_(arenas, plan.shapes()) {
   const Index elements = plan.gathered_elements();
   for (Index slot = 0; slot < slots_; ++slot)

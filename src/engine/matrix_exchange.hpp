@@ -27,7 +27,7 @@ class MatrixExchange {
   void run(const tensor::Execution& exec, Machinery& m, const std::vector<T*>& units, double scale);
 
  private:
-  static constexpr Index most_slots = 3;  // one arriving, one computed, one leaving
+  static constexpr Index max_slots = 3;  // one arriving, one computed, one leaving
 
   T* own(const MatrixParameter& p) const;
   T* local(Index round, Index tensor_rank) const;
@@ -41,11 +41,11 @@ class MatrixExchange {
   const MatrixPlan& plan_;
   Index rank_;  // in the data group
   Index slots_;
-  std::array<T*, most_slots> gathered_{};
+  std::array<T*, max_slots> gathered_{};
   T* whole_ = nullptr;
   optim::NewtonSchulz<T> iteration_;
   std::vector<T*> units_;
-  std::array<comm::Request, most_slots> arriving_{}, leaving_{};
+  std::array<comm::Request, max_slots> arriving_{}, leaving_{};
 };
 
 }  // namespace kzero::engine

@@ -111,22 +111,22 @@ Index MatrixPlan::local_begin(Index round, Index data_rank, Index tensor_rank) c
 }
 
 Index MatrixPlan::gathered_elements() const {
-  Index most = 0;
+  Index largest = 0;
   for (Index round = 0; gathers() && round < rounds(); ++round) {
     for (Index d = 0; d < data_ranks_; ++d)
-      most = std::max(most, local_begin(round, d, tensor_ranks_));
+      largest = std::max(largest, local_begin(round, d, tensor_ranks_));
   }
-  return most;
+  return largest;
 }
 
 Index MatrixPlan::whole_elements() const {
-  Index most = 0;
+  Index largest = 0;
   for (const MatrixParameter& p : parameters_)
-    most = std::max(most, p.matrices * p.shape.elements());
-  return tensor_ranks_ > 1 ? most : 0;
+    largest = std::max(largest, p.matrices * p.shape.elements());
+  return tensor_ranks_ > 1 ? largest : 0;
 }
 
-double MatrixPlan::most_operations() const { return std::ranges::max(owners_.load); }
+double MatrixPlan::max_operations() const { return std::ranges::max(owners_.load); }
 
 double MatrixPlan::operations(Index data_rank, Index tensor_rank) const {
   if (empty()) return 0;

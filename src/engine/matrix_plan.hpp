@@ -91,7 +91,7 @@ class MatrixPlan {
   Index whole_elements() const;
 
   /// The operations per step on the rank with the most work.
-  double most_operations() const;
+  double max_operations() const;
 
   /// The operations per step on one rank of the grid. 0 without matrices.
   double operations(Index data_rank, Index tensor_rank) const;

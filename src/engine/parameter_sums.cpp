@@ -35,17 +35,17 @@ std::span<T> take(memory::Arenas& arenas, Index count) {
 ParameterSums::ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint,
                              bool updates_on_device)
     : table_(blueprint.trained), optimizer_(*blueprint.optimizer) {
-  Index most_words = 0;
+  Index max_words = 0;
   for (int pass = 0; pass + 1 < optimizer_.passes(); ++pass) {
     Values<std::uint64_t>& words = passes_.emplace_back();
     words.begin = begins_of(table_, [&](const param::ParamSpec& parameter) {
       return optimizer_.sum_words(pass, parameter);
     });
     words.all = take<std::uint64_t>(arenas, words.begin.back());
-    most_words = std::max(most_words, words.begin.back());
+    max_words = std::max(max_words, words.begin.back());
   }
-  if (updates_on_device && most_words > 0)
-    on_device_ = arenas.take<std::uint64_t>(memory::Category::optimizer, most_words);
+  if (updates_on_device && max_words > 0)
+    on_device_ = arenas.take<std::uint64_t>(memory::Category::optimizer, max_words);
   reduced_.begin = begins_of(table_, [&](const param::ParamSpec& parameter) {
     return param::length_of(optimizer_.reduced_state(), parameter.shape);
   });

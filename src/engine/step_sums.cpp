@@ -7,12 +7,12 @@ namespace kzero::engine {
 namespace {
 
 /// The minimum number of losses, chosen so that validations rarely wait.
-constexpr Index least_rounds = 64;
+constexpr Index min_rounds = 64;
 
 }  // namespace
 
 StepSums::StepSums(memory::Arenas& arenas, Index rounds, Index chunks)
-    : rounds_(std::max(rounds, least_rounds)), chunks_(chunks) {
+    : rounds_(std::max(rounds, min_rounds)), chunks_(chunks) {
   device_ = arenas.take<std::uint64_t>(memory::Category::io, words());
   host_ =
       tensor::on_host ? device_ : arenas.take<std::uint64_t>(memory::Category::offloaded, words());

@@ -47,18 +47,18 @@ Verdict judge(std::span<const Computed> all) {
   }
   std::map<Words, std::vector<Index>> ranks_with;
   for (const auto& [rank, words] : result_of) ranks_with[words].push_back(rank);
-  const auto most = std::ranges::max_element(ranks_with, {},
-                                             [](const auto& entry) { return entry.second.size(); });
-  const std::size_t votes = most->second.size();
+  const auto majority = std::ranges::max_element(
+      ranks_with, {}, [](const auto& entry) { return entry.second.size(); });
+  const std::size_t votes = majority->second.size();
   const bool is_decided = std::ranges::count_if(ranks_with, [&](const auto& entry) {
                             return entry.second.size() == votes;
                           }) == 1;
   for (const auto& [rank, words] : result_of) {
-    if (!is_decided || words != most->first) verdict.wrong.push_back(rank);
+    if (!is_decided || words != majority->first) verdict.wrong.push_back(rank);
   }
   if (is_decided) {
     verdict.evidence = Evidence::outvoted;
-    verdict.right = most->second;
+    verdict.right = majority->second;
   }
   return verdict;
 }

@@ -34,13 +34,13 @@ std::string_view stripped(std::string_view text) {
 }  // namespace
 
 ChatParts::ChatParts(const std::filesystem::path& file) : file_(printable(file.string())) {
-  constexpr Index most_bytes = Index{1} << 20;
+  constexpr Index max_bytes = Index{1} << 20;
   const auto folder = printable(file.parent_path().empty() ? "." : file.parent_path().string());
   KZERO_REQUIRE(convert::is_there(file), ExitCode::files,
                 "--chat: there is no {}; `python3 input/prepare_chat_parts.py {}` writes it from "
                 "the chat template there",
                 file_, folder);
-  const nlohmann::json json = convert::read_json_object(file, most_bytes);
+  const nlohmann::json json = convert::read_json_object(file, max_bytes);
   try {
     KZERO_REQUIRE(json.at("version") == 1, ExitCode::files,
                   "{}: is of another version; write it again with input/prepare_chat_parts.py",

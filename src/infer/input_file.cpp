@@ -24,7 +24,8 @@ constexpr const char* choices_name = "choices";
 constexpr const char* automatic_name = "auto";
 
 /// The format recognized from the beginning or the name of the first file, otherwise the usual one.
-FileFormat recognised(const std::string& name, std::optional<data::TokenEncoding> usual) {
+FileFormat recognised(const std::string& name,
+                      std::optional<data::TokenEncoding> default_encoding) {
   ProblemList problems;
   const std::vector<std::string> files = data::expand_files({name}, problems);
   problems.throw_if_any(ExitCode::files);
@@ -32,17 +33,17 @@ FileFormat recognised(const std::string& name, std::optional<data::TokenEncoding
   const auto magic = std::as_bytes(head ? std::span<const char>(*head) : std::span<const char>());
   if (data::is_choice_file(magic)) return {.is_choices = true};
   if (const auto format = data::recognized_format(magic)) return {*format};
-  const bool is_bytes = usual && usual->format == deck::DataFormat::bytes;
+  const bool is_bytes = default_encoding && default_encoding->format == deck::DataFormat::bytes;
   if (files.front().ends_with(".txt") && !is_bytes) return {.is_text = true};
-  KZERO_REQUIRE(usual || !head, ExitCode::usage,
+  KZERO_REQUIRE(default_encoding || !head, ExitCode::usage,
                 "{}: has no header that tells its format; name it with --format",
                 printable(files.front()));
-  return {usual.value_or(deck::DataFormat::llmc)};
+  return {default_encoding.value_or(deck::DataFormat::llmc)};
 }
 
 std::string text_of(const std::string& path) {
-  constexpr Index most_bytes = Index{1} << 30;
-  Loaded file = try_load(path, most_bytes);
+  constexpr Index max_bytes = Index{1} << 30;
+  Loaded file = try_load(path, max_bytes);
   KZERO_REQUIRE(file.state != Loaded::State::too_large, ExitCode::files,
                 "{}: {} bytes; a plain text has at most 1 GiB (input/prepare.py makes token files)",
                 printable(path), file.file_bytes);
@@ -117,12 +118,12 @@ FileFormat file_format(const std::string& name, Index token_bytes) {
 }
 
 InputFile open_input(const grid::Group& world, const std::string& name, const FileFormat& asked,
-                     std::optional<data::TokenEncoding> usual, Index vocab,
+                     std::optional<data::TokenEncoding> default_encoding, Index vocab,
                      const OpenTokenText& token_text) {
   InputFile file{.name = name};
   ProblemList problems;
   grid::collectively(world, [&] {
-    const FileFormat format = asked.is_given() ? asked : recognised(name, usual);
+    const FileFormat format = asked.is_given() ? asked : recognised(name, default_encoding);
     if (format.is_choices) {
       file.choices = data::read_choices(name, vocab);
       return;

@@ -44,12 +44,13 @@ using OpenTokenText = std::function<const TokenText&()>;
 
 /// Opens a path or a pattern of files and checks all its tokens; each rank checks its part. If no
 /// format is given, it is recognized by a header of llm.c or of documents. Without such a header, a
-/// name that ends with .txt is plain text unless the tokens of `usual` are bytes, and everything
-/// else is `usual`. Every rank stores the tokens of a plain text, which may have at most 1 GiB;
-/// each file is encoded separately. Throws AgreedError(files) for files that cannot be read, are
-/// damaged, have tokens of `vocab` or more, or have an unknown format. Collective over `world`.
+/// name that ends with .txt is plain text unless the tokens of `default_encoding` are bytes, and
+/// everything else is `default_encoding`. Every rank stores the tokens of a plain text, which may
+/// have at most 1 GiB; each file is encoded separately. Throws AgreedError(files) for files that
+/// cannot be read, are damaged, have tokens of `vocab` or more, or have an unknown format.
+/// Collective over `world`.
 InputFile open_input(const grid::Group& world, const std::string& name, const FileFormat& format,
-                     std::optional<data::TokenEncoding> usual, Index vocab,
+                     std::optional<data::TokenEncoding> default_encoding, Index vocab,
                      const OpenTokenText& token_text);
 
 }  // namespace kzero::infer

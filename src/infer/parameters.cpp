@@ -9,12 +9,12 @@ namespace kzero::infer {
 
 namespace {
 
-constexpr Index most_staged = Index{4} << 20;  // elements
+constexpr Index max_staged = Index{4} << 20;  // elements
 
 Index largest_share(const param::FlatLayout& layout) {
-  Index most = 1;
-  for (const param::UnitLayout& unit : layout.units()) most = std::max(most, unit.shard);
-  return most;
+  Index largest = 1;
+  for (const param::UnitLayout& unit : layout.units()) largest = std::max(largest, unit.shard);
+  return largest;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ Parameters<T>::Parameters(memory::Arenas& arenas, const ForwardBlueprint& bluepr
     : blueprint_(&blueprint),
       store_(arenas, blueprint.layout, blueprint.stage, blueprint.schedule.gathered_elements(),
              data_rank),
-      chunk_(std::min(most_staged, largest_share(blueprint.layout))),
+      chunk_(std::min(max_staged, largest_share(blueprint.layout))),
       staging_(arenas.take<float>(memory::Category::io, chunk_)) {}
 
 template <class T>

@@ -82,7 +82,7 @@ std::vector<PromptText> read_prompts(std::istream& in, const std::string& name,
 }
 
 Prompt encode_prompt(const TokenText& tokens, const PromptText& prompt, Index number,
-                     Index max_tokens, Index most) {
+                     Index max_tokens, Index max_sequence) {
   Prompt encoded{tokens.encode(prompt.text), prompt.max_tokens.value_or(max_tokens), number};
   if (encoded.tokens.empty()) {
     KZERO_REQUIRE(!tokens.end_tokens().empty(), ExitCode::usage,
@@ -91,9 +91,9 @@ Prompt encode_prompt(const TokenText& tokens, const PromptText& prompt, Index nu
     encoded.tokens.push_back(tokens.end_tokens().front());
   }
   const auto count = static_cast<Index>(encoded.tokens.size());
-  KZERO_REQUIRE(count <= most, ExitCode::usage,
+  KZERO_REQUIRE(count <= max_sequence, ExitCode::usage,
                 "prompt {} has {} tokens, but the model has positions for {}: {}", number + 1,
-                count, most, printable_start(prompt.text));
+                count, max_sequence, printable_start(prompt.text));
   return encoded;
 }
 

@@ -29,9 +29,9 @@ PromptText chat_prompt(const ChatParts& chat, const std::string& text);
 
 /// The tokens of a prompt. For an empty text this is the end token, after which a text begins.
 /// Throws Error(usage) for an empty text without an end token, or a text with more tokens than
-/// `most`.
+/// `max_sequence`.
 Prompt encode_prompt(const TokenText& tokens, const PromptText& prompt, Index number,
-                     Index max_tokens, Index most);
+                     Index max_tokens, Index max_sequence);
 
 /// {"prompt": .., "text": .., "tokens": [..], "reason": "stop" | "length" | "end_token"} and a line
 /// end. Bytes of the prompt that are not UTF-8 become U+FFFD.

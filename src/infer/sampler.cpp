@@ -11,7 +11,7 @@ namespace kzero::infer {
 namespace {
 
 /// The token with the largest logit.
-Token most_probable(std::span<const float> logits) {
+Token argmax(std::span<const float> logits) {
   Token best = 0;
   bool is_number = true;
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -73,7 +73,7 @@ void Sampler::keep_top_p() {
 }
 
 Token Sampler::choose(std::span<const float> logits, const Place& place) {
-  const Token best = most_probable(logits);
+  const Token best = argmax(logits);
   if (s_.temperature == 0) return best;
   weigh(logits, logits[best]);
   keep_top_k();

@@ -49,7 +49,7 @@ double sum_of(std::span<const float> losses) {
   return sum;
 }
 
-Index first_least(std::span<const double> values) {
+Index first_min(std::span<const double> values) {
   return std::ranges::min_element(values) - values.begin();
 }
 
@@ -177,11 +177,11 @@ std::optional<double> TextScore::bits_per_byte() const {
 }
 
 TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenReader& text,
-                     Index most, std::span<const Index> byte_lengths,
+                     Index max_tokens, std::span<const Index> byte_lengths,
                      const BeforeRound& before_round) {
   const Index length = model.shape().sequence;
   const Index all = std::max<Index>(0, text.size - 1);
-  const Index tokens = most > 0 ? std::min(most, all) : all;
+  const Index tokens = max_tokens > 0 ? std::min(max_tokens, all) : all;
   Rows rows;
   rows.count = ceil_div(tokens, length);
   rows.read = [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
@@ -242,8 +242,8 @@ ChoiceScore score_choices(ForwardModel& model, const grid::Group& data,
       sum.push_back(*at++);
       mean.push_back(sum.back() / static_cast<double>(ending.size()));
     }
-    result.sums.push_back(first_least(sum));
-    result.means.push_back(first_least(mean));
+    result.sums.push_back(first_min(sum));
+    result.means.push_back(first_min(mean));
     if (result.sums.back() == example.label) ++result.right_by_sum;
     if (result.means.back() == example.label) ++result.right_by_mean;
   }

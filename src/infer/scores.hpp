@@ -68,13 +68,13 @@ struct TextScore {
   std::optional<double> bits_per_byte() const;
 };
 
-/// Scores every token of the text except the first, or the first `most` of them (0: all). Window w
-/// has tokens w T to w T + T, as in training's sampler; the last window may be shorter. Each token
-/// is predicted from the tokens before it in its window. `byte_lengths` has the bytes of each
-/// token; empty if they are unknown. Throws AgreedError(diverged) if the loss is not finite. If a
-/// file cannot be read, only that rank throws. Collective over all ranks of the grid.
+/// Scores every token of the text except the first, or the first `max_tokens` of them (0: all).
+/// Window w has tokens w T to w T + T, as in training's sampler; the last window may be shorter.
+/// Each token is predicted from the tokens before it in its window. `byte_lengths` has the bytes of
+/// each token; empty if they are unknown. Throws AgreedError(diverged) if the loss is not finite.
+/// If a file cannot be read, only that rank throws. Collective over all ranks of the grid.
 TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenReader& text,
-                     Index most, std::span<const Index> byte_lengths,
+                     Index max_tokens, std::span<const Index> byte_lengths,
                      const BeforeRound& before_round);
 
 /// Scores the targets of each document, which is alone in its row. No document may be longer than

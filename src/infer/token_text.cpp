@@ -76,10 +76,10 @@ class TokenizerText : public TokenText {
 
 /// The JSON object of a file in a model's folder; an empty one if the file does not exist.
 nlohmann::json object_of(const fs::path& folder, const std::string& name) {
-  constexpr Index most_bytes = Index{64} << 20;  // as of a tokenizer's files
+  constexpr Index max_bytes = Index{64} << 20;  // as of a tokenizer's files
   const fs::path file = convert::model_file(folder, name);
   if (!convert::is_there(file)) return nlohmann::json::object();
-  return convert::read_json_object(file, most_bytes);
+  return convert::read_json_object(file, max_bytes);
 }
 
 /// eos_token_id: a number or a list of numbers.

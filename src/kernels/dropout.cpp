@@ -43,11 +43,11 @@ KOKKOS_INLINE_FUNCTION void for_row(const Team& team, const DropoutRows& drawn, 
 
 Dropout make_dropout(double p, std::uint64_t seed, Index layer, Index first_sequence) {
   KZERO_EXPECT(0 <= p && p < 1 && layer >= 0 && layer < static_cast<Index>(Dropout::step));
-  constexpr double most = std::numeric_limits<std::uint32_t>::max();
+  constexpr double max = std::numeric_limits<std::uint32_t>::max();
   return {mixed(seed + dropout_purpose),
           static_cast<std::uint64_t>(first_sequence) * Dropout::step +
               static_cast<std::uint64_t>(layer),
-          static_cast<std::uint32_t>(std::fmin(std::round(std::ldexp(p, 32)), most)),
+          static_cast<std::uint32_t>(std::fmin(std::round(std::ldexp(p, 32)), max)),
           static_cast<float>(1 / (1 - p))};
 }
 

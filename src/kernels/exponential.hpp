@@ -27,8 +27,8 @@ struct Arithmetic<float> {
   }
   static KOKKOS_INLINE_FUNCTION float sqrt(float x) { return Kokkos::sqrt(x); }
   /// x clamped to [least, most]; NaN for NaN.
-  static KOKKOS_INLINE_FUNCTION float clamp(float x, float least, float most) {
-    return x < least ? least : (x > most ? most : x);
+  static KOKKOS_INLINE_FUNCTION float clamp(float x, float min, float max) {
+    return x < min ? min : (x > max ? max : x);
   }
   /// 2^n for an integer n in [-126, 127].
   static KOKKOS_INLINE_FUNCTION float power_of_two(float n) {

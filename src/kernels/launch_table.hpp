@@ -9,8 +9,8 @@
 
 namespace kzero::kernels {
 
-/// At most `most` parts, each with its own number of blocks. `most` is a power of two.
-template <class Part, int most>
+/// At most `max_parts` parts, each with its own number of blocks. `max_parts` is a power of two.
+template <class Part, int max_parts>
 class LaunchTable {
  public:
   LaunchTable() { clear(); }
@@ -20,7 +20,7 @@ class LaunchTable {
     for (int& end : ends_) end = std::numeric_limits<int>::max();
   }
 
-  bool is_full() const { return count_ == most; }
+  bool is_full() const { return count_ == max_parts; }
 
   /// Appends a part. The table must not be full.
   void add(const Part& part, Index blocks) {
@@ -37,7 +37,7 @@ class LaunchTable {
   /// The number of the part that has block `number`.
   KOKKOS_INLINE_FUNCTION int part_of(Index number) const {
     int first = 0;
-    for (int step = most / 2; step > 0; step /= 2) {
+    for (int step = max_parts / 2; step > 0; step /= 2) {
       if (number >= ends_[first + step - 1]) first += step;
     }
     return first;
@@ -51,10 +51,10 @@ class LaunchTable {
   }
 
  private:
-  static_assert((most & (most - 1)) == 0);
+  static_assert((max_parts & (max_parts - 1)) == 0);
 
-  Part parts_[most] = {};
-  int ends_[most];  // the last block of each part and of those before it, plus one
+  Part parts_[max_parts] = {};
+  int ends_[max_parts];  // the last block of each part and of those before it, plus one
   int count_ = 0;
 };
 
@@ -62,7 +62,7 @@ class LaunchTable {
 ///   Index blocks() const                             its blocks in the table
 ///   static void launch(const Where&, const LaunchTable<Part, most>&)
 /// Where is Execution or HostCores, for arrays in the memory of the device or the host.
-template <class Part, int most, class Where>
+template <class Part, int max_parts, class Where>
 class LaunchBatch {
  public:
   explicit LaunchBatch(const Where& where) : where_(where) {}
@@ -80,7 +80,7 @@ class LaunchBatch {
 
  private:
   const Where& where_;
-  LaunchTable<Part, most> table_;
+  LaunchTable<Part, max_parts> table_;
 };
 
 }  // namespace kzero::kernels

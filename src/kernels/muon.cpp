@@ -19,9 +19,9 @@ struct MomentumOfElement {
         step.one_minus_momentum * (static_cast<float>(at.gradient[i]) * step.gradient_scale);
     const float m = Kokkos::fma(step.momentum, at.momentum[i], g);
     const float scaled = step.scale * (step.nesterov ? Kokkos::fma(step.momentum, m, g) : m);
-    constexpr float most = largest_finite<T>;
+    constexpr float max = largest_finite<T>;
     at.momentum[i] = m;
-    at.u[i] = static_cast<T>(scaled > most ? most : scaled < -most ? -most : scaled);
+    at.u[i] = static_cast<T>(scaled > max ? max : scaled < -max ? -max : scaled);
   }
 };
 

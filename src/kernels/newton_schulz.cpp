@@ -17,10 +17,11 @@ void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<
       });
 }
 
-void reciprocal_norm(const Execution& exec, const ExactSum* squares, double least, float* factor) {
+void reciprocal_norm(const Execution& exec, const ExactSum* squares, double epsilon,
+                     float* factor) {
   Kokkos::parallel_for(
       "kzero::kernels::reciprocal_norm", tensor::Range(exec, 0, 1), KOKKOS_LAMBDA(Index) {
-        *factor = static_cast<float>(1 / (Kokkos::sqrt(squares->value()) + least));
+        *factor = static_cast<float>(1 / (Kokkos::sqrt(squares->value()) + epsilon));
       });
 }
 

@@ -18,8 +18,8 @@ template <class T>
 void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<const T> from,
                     Rectangle<T> to);
 
-/// Sets *factor = 1 / (sqrt(*squares) + least). Both are in device memory.
-void reciprocal_norm(const Execution& exec, const ExactSum* squares, double least, float* factor);
+/// Sets *factor = 1 / (sqrt(*squares) + epsilon). Both are in device memory.
+void reciprocal_norm(const Execution& exec, const ExactSum* squares, double epsilon, float* factor);
 
 /// Sets x[i] = round(*factor x[i]). The factor is in device memory.
 template <class T>

@@ -34,9 +34,9 @@ KOKKOS_INLINE_FUNCTION int push_terms(const Terms& terms, int count, int depth, 
 /// Adds elements [begin, begin + count), sum by sum over a few elements. Compilers vectorize these
 /// loops.
 template <class T, class Out>
-void add_on_host(const PerRank<T>& v, const Terms& terms, const OpenSums& open, int depth,
+void add_on_host(const RankValues<T>& v, const Terms& terms, const OpenSums& open, int depth,
                  Index begin, Index count, Out* out) {
-  float sums[most_open_sums][column_block];
+  float sums[max_open_sums][column_block];
   for (int s = 0; s < depth; ++s) {
     const float* from = open_sum(open, s) + begin;
     detail::host_for(count, [&](Index i) { sums[s][i] = from[i]; });
@@ -64,12 +64,12 @@ void add_on_host(const PerRank<T>& v, const Terms& terms, const OpenSums& open, 
 }
 
 template <class T, class Out>
-KOKKOS_INLINE_FUNCTION void add_on_device(const Team& team, const PerRank<T>& v, const Terms& terms,
-                                          const OpenSums& open, int depth, Index begin, Index count,
-                                          Out* out) {
+KOKKOS_INLINE_FUNCTION void add_on_device(const Team& team, const RankValues<T>& v,
+                                          const Terms& terms, const OpenSums& open, int depth,
+                                          Index begin, Index count, Out* out) {
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count), [=](Index column) {
     const Index i = begin + column;
-    float sums[most_open_sums];
+    float sums[max_open_sums];
     for (int s = 0; s < depth; ++s) sums[s] = open_sum(open, s)[i];
     const int left = push_terms(
         terms, v.ranks, depth,
@@ -85,9 +85,9 @@ KOKKOS_INLINE_FUNCTION void add_on_device(const Team& team, const PerRank<T>& v,
 }
 
 template <class T, class Out>
-KOKKOS_INLINE_FUNCTION void add_columns(const Team& team, const PerRank<T>& v, const Terms& terms,
-                                        const OpenSums& open, int depth, Index begin, Index count,
-                                        Out* out) {
+KOKKOS_INLINE_FUNCTION void add_columns(const Team& team, const RankValues<T>& v,
+                                        const Terms& terms, const OpenSums& open, int depth,
+                                        Index begin, Index count, Out* out) {
   if constexpr (tensor::on_host) {
     add_on_host(v, terms, open, depth, begin, count, out);
   } else {
@@ -98,13 +98,13 @@ KOKKOS_INLINE_FUNCTION void add_columns(const Team& team, const PerRank<T>& v, c
 }  // namespace
 
 template <class T, class Out>
-void add_terms(const Execution& exec, const PerRank<T>& values, const Terms& terms,
+void add_terms(const Execution& exec, const RankValues<T>& values, const Terms& terms,
                const OpenSums& open, Vector<Out> out) {
   const Index count = out.extent(0);
   if (count == 0) return;
   const int depth = open_sums(terms.first, terms.block);
   KZERO_EXPECT(values.ranks > 0 || depth > 0);
-  const PerRank<T> v = values;
+  const RankValues<T> v = values;
   Kokkos::parallel_for(
       "kzero::kernels::add_terms",
       Policy(exec, static_cast<int>(ceil_div(count, column_block)), Kokkos::AUTO),
@@ -115,18 +115,18 @@ void add_terms(const Execution& exec, const PerRank<T>& values, const Terms& ter
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                       \
-  template void add_terms<T, T>(const Execution&, const PerRank<T>&, const Terms&, \
+#define KZERO_INSTANTIATE(T)                                                          \
+  template void add_terms<T, T>(const Execution&, const RankValues<T>&, const Terms&, \
                                 const OpenSums&, Vector<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
-template void add_terms<bf16, float>(const Execution&, const PerRank<bf16>&, const Terms&,
+template void add_terms<bf16, float>(const Execution&, const RankValues<bf16>&, const Terms&,
                                      const OpenSums&, Vector<float>);
-template void add_terms<fp16, float>(const Execution&, const PerRank<fp16>&, const Terms&,
+template void add_terms<fp16, float>(const Execution&, const RankValues<fp16>&, const Terms&,
                                      const OpenSums&, Vector<float>);
-template void add_terms<float, bf16>(const Execution&, const PerRank<float>&, const Terms&,
+template void add_terms<float, bf16>(const Execution&, const RankValues<float>&, const Terms&,
                                      const OpenSums&, Vector<bf16>);
-template void add_terms<float, fp16>(const Execution&, const PerRank<float>&, const Terms&,
+template void add_terms<float, fp16>(const Execution&, const RankValues<float>&, const Terms&,
                                      const OpenSums&, Vector<fp16>);
 
 }  // namespace kzero::kernels

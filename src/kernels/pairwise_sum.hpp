@@ -1,8 +1,8 @@
-// Kernels for the sums of numbered terms whose order terms.hpp specifies.
+// Kernels for the sums of numbered terms whose order sum_order.hpp specifies.
 #pragma once
 
 #include "kernels/reduction.hpp"
-#include "kernels/terms.hpp"
+#include "kernels/sum_order.hpp"
 
 namespace kzero::kernels {
 
@@ -20,7 +20,7 @@ struct OpenSums {
 /// `open` is not used if the sum begins and ends with these terms. `out` may be the own values or
 /// an open sum, and has as many elements as are summed. Out is T or float, or T is float.
 template <class T, class Out>
-void add_terms(const Execution& exec, const PerRank<T>& values, const Terms& terms,
+void add_terms(const Execution& exec, const RankValues<T>& values, const Terms& terms,
                const OpenSums& open, Vector<Out> out);
 
 }  // namespace kzero::kernels

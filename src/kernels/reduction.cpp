@@ -173,11 +173,11 @@ void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum) {
 }
 
 template <class T>
-void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* bias,
+void sum_partial_rows(const Execution& exec, const RankValues<T>& values, const T* bias,
                       const T* addend, Matrix<T> out) {
   const Index rows = out.extent(0), width = out.extent(1);
   const Index blocks = ceil_div(width, column_block);
-  const PerRank<T> v = values;
+  const RankValues<T> v = values;
   Kokkos::parallel_for(
       "kzero::kernels::sum_partial_rows",
       Policy(exec, static_cast<int>(rows * blocks), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
@@ -194,11 +194,11 @@ void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* 
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                 \
-  template class SquaresTable<T>;                                                            \
-  template void sum_of_squares<T>(const Execution&, const SquaresTable<T>&, ExactSum*);      \
-  template void sum_of_squares<T>(const Execution&, Vector<const T>, Index, ExactSum*);      \
-  template void sum_partial_rows<T>(const Execution&, const PerRank<T>&, const T*, const T*, \
+#define KZERO_INSTANTIATE(T)                                                                    \
+  template class SquaresTable<T>;                                                               \
+  template void sum_of_squares<T>(const Execution&, const SquaresTable<T>&, ExactSum*);         \
+  template void sum_of_squares<T>(const Execution&, Vector<const T>, Index, ExactSum*);         \
+  template void sum_partial_rows<T>(const Execution&, const RankValues<T>&, const T*, const T*, \
                                     Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

@@ -26,8 +26,8 @@ struct UnitElements {
 template <class T>
 class SquaresTable {
  public:
-  static constexpr int most = 64;
-  using Table = LaunchTable<UnitElements<T>, most>;
+  static constexpr int max_ranges = 64;
+  using Table = LaunchTable<UnitElements<T>, max_ranges>;
 
   bool is_full() const { return table_.is_full(); }
   bool is_empty() const { return table_.blocks() == 0; }
@@ -57,7 +57,7 @@ void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum);
 /// The values that every rank has for a range of elements, as terms of their sum. This rank's own
 /// values are separate. Those of rank r are at others[r * stride].
 template <class T>
-struct PerRank {
+struct RankValues {
   const T* others = nullptr;
   Index stride = 0;
   const T* own = nullptr;
@@ -66,7 +66,7 @@ struct PerRank {
 };
 
 template <class T>
-KOKKOS_INLINE_FUNCTION const T* values_of(const PerRank<T>& values, int rank) {
+KOKKOS_INLINE_FUNCTION const T* values_of(const RankValues<T>& values, int rank) {
   return rank == values.rank ? values.own : values.others + rank * values.stride;
 }
 
@@ -79,7 +79,7 @@ inline constexpr Index column_block = 256;
 /// j)) in fp32. bias [D] and addend [n,D] may be null. Values and out are [n,D]. out may be the own
 /// values or the addend.
 template <class T>
-void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* bias,
+void sum_partial_rows(const Execution& exec, const RankValues<T>& values, const T* bias,
                       const T* addend, Matrix<T> out);
 
 }  // namespace kzero::kernels

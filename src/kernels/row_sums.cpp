@@ -20,18 +20,18 @@ KOKKOS_INLINE_FUNCTION void put(Accumulate accumulate, T& target, float total) {
 /// The results of sum_groups. Blocks of columns are numbered through all of them.
 template <class T>
 struct GroupSums {
-  T* out[most_sums] = {};
+  T* out[max_sums] = {};
   int count = 0;
   Index width;
 
   explicit GroupSums(Results<T> results) : width(static_cast<Index>(results.begin()->extent(0))) {
-    KZERO_EXPECT(results.size() <= most_sums);
+    KZERO_EXPECT(results.size() <= max_sums);
     for (const Vector<T>& result : results) out[count++] = result.data();
   }
 
   KOKKOS_INLINE_FUNCTION T* result(int number) const {
     T* found = out[0];
-    for (int n = 1; n < most_sums; ++n) found = n == number ? out[n] : found;
+    for (int n = 1; n < max_sums; ++n) found = n == number ? out[n] : found;
     return found;
   }
 };

@@ -16,7 +16,7 @@ using tensor::Accumulate;
 inline constexpr Index row_groups = tensor::on_host ? 32 : 512;
 
 /// The number of results of one call of sum_groups.
-inline constexpr int most_sums = 4;
+inline constexpr int max_sums = 4;
 
 /// The fp32 sum of the packs row(i) over [begin, end), added in this order. A device's thread reads
 /// `at_once` packs before it adds the first, so that it does not wait for each.

@@ -16,7 +16,7 @@ using HostMemory = Kokkos::SharedHostPinnedSpace;  // pinned: devices can access
 
 constexpr Index alignment = 64;
 constexpr Index huge_page = Index{2} << 20;
-constexpr Index most_bytes =
+constexpr Index max_bytes =
     Index{1} << 58;  // per category, so that the sum of all categories stays in range
 
 std::byte* allocate(Category category, Index bytes) {
@@ -75,10 +75,10 @@ Arenas::Arenas(const Arenas& measured, Ledger& ledger, const SharedMemory* share
 Index Arenas::count(Category category, Index bytes) {
   Index& taken = taken_[position(category)];
   KZERO_REQUIRE(
-      bytes <= most_bytes - taken, ExitCode::memory,
+      bytes <= max_bytes - taken, ExitCode::memory,
       "a rank would need more than {} of memory for {}, beyond what can be planned; fewer "
       "layers, a smaller train.micro_batch or model.sequence, or more ranks need less",
-      format_bytes(most_bytes), name_of(category));
+      format_bytes(max_bytes), name_of(category));
   const Index rounded = round_up(bytes, alignment);
   taken += rounded;
   return rounded;
@@ -100,10 +100,10 @@ void* Arenas::take_bytes(Category category, Index bytes) {
 
 void* Arenas::take_shared_bytes(Category category, Index bytes, Index ranks) {
   const std::size_t i = position(category);
-  KZERO_REQUIRE(bytes <= (most_bytes - shared_bytes_) / ranks, ExitCode::memory,
+  KZERO_REQUIRE(bytes <= (max_bytes - shared_bytes_) / ranks, ExitCode::memory,
                 "{} ranks of a node would share more than {} of memory for {}, beyond what can be "
                 "planned; a smaller model needs less",
-                ranks, format_bytes(most_bytes), name_of(category));
+                ranks, format_bytes(max_bytes), name_of(category));
   const Index begin = shared_bytes_, share = count(category, bytes);
   shares_[i] += share;
   shared_bytes_ += ranks * share;

@@ -25,7 +25,7 @@ const MemoryRow& fullest(const std::vector<MemoryRow>& rows) {
   });
 }
 
-const MemoryRow& most_resident(const std::vector<MemoryRow>& rows) {
+const MemoryRow& max_resident(const std::vector<MemoryRow>& rows) {
   return *std::ranges::max_element(rows, {}, &MemoryRow::resident_peak_bytes);
 }
 
@@ -61,7 +61,7 @@ Index total_bytes(const std::vector<CategoryBytes>& categories, Index CategoryBy
 }
 
 std::string memory_report(const std::vector<MemoryRow>& rows, Detail detail) {
-  const MemoryRow& resident = most_resident(rows);
+  const MemoryRow& resident = max_resident(rows);
   for (const MemoryRow& row : rows) {
     const auto found = std::ranges::find_if(
         row.categories, [](const CategoryBytes& category) { return differs(category); });
@@ -69,10 +69,10 @@ std::string memory_report(const std::vector<MemoryRow>& rows, Detail detail) {
     return fmt::format("warning     memory of rank {} differs from the plan: {}\n{}", row.rank,
                        found->name, memory_table(row, resident));
   }
-  const MemoryRow& most = fullest(rows);
-  if (detail == Detail::tables) return memory_table(most, resident);
+  const MemoryRow& fullest_row = fullest(rows);
+  if (detail == Detail::tables) return memory_table(fullest_row, resident);
   return fmt::format("memory      used = planned, {} a rank; resident at most {}",
-                     format_bytes(total_bytes(most.categories, &CategoryBytes::peak_bytes)),
+                     format_bytes(total_bytes(fullest_row.categories, &CategoryBytes::peak_bytes)),
                      format_bytes(resident.resident_peak_bytes));
 }
 

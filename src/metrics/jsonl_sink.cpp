@@ -63,7 +63,7 @@ Json data_json(const DataSummary& data) {
 }
 
 Json spread_json(const Spread& spread) {
-  return {{"min", spread.least}, {"mean", spread.mean}, {"max", spread.most}};
+  return {{"min", spread.min}, {"mean", spread.mean}, {"max", spread.max}};
 }
 
 Json limit_json(const std::optional<TimeLimit>& limit) {

@@ -8,7 +8,7 @@ namespace kzero::metrics {
 
 namespace {
 
-constexpr std::size_t most_lines = 6;  // of a table; further rows are summarized
+constexpr std::size_t max_lines = 6;  // of a table; further rows are summarized
 constexpr std::size_t busiest_lines = 3;
 
 std::string table_line(const std::string& name, double compute, double wait, double steps) {
@@ -39,7 +39,7 @@ std::string node_table(const NodesRecord& record) {
                   "computes", "waits");
   const auto all = static_cast<std::size_t>(record.count);
   const std::size_t shown =
-      all <= most_lines ? record.rows.size() : std::min(busiest_lines, record.rows.size());
+      all <= max_lines ? record.rows.size() : std::min(busiest_lines, record.rows.size());
   double compute = record.compute.mean * static_cast<double>(record.count);
   double wait = record.wait.mean * static_cast<double>(record.count);
   for (std::size_t i = 0; i < shown; ++i) {

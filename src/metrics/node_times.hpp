@@ -25,12 +25,12 @@ struct NodeRow {
 
 /// Minimum, mean and maximum of a value over rows.
 struct Spread {
-  double least = 0;
+  double min = 0;
   double mean = 0;
-  double most = 0;
+  double max = 0;
 };
 
-/// The rows of an interval of steps. If there are more than most_node_rows, only those that
+/// The rows of an interval of steps. If there are more than max_node_rows, only those that
 /// computed longest are listed.
 struct NodesRecord {
   Index step = 0;      // steps done at the interval's end
@@ -42,7 +42,7 @@ struct NodesRecord {
   std::vector<NodeRow> rows{};  // the busiest first
 };
 
-inline constexpr Index most_node_rows = 16;
+inline constexpr Index max_node_rows = 16;
 
 /// Formats a row's name: "node1", or "rank 3" where rows are ranks.
 std::string name_of(const NodeRow& row, bool by_rank);

@@ -11,7 +11,7 @@ namespace kzero::metrics {
 namespace {
 
 constexpr Index narrowest_bar = 10, widest_bar = 40;  // characters, without brackets
-constexpr Index least_for_bar = 64;                   // columns: below, values are worth more
+constexpr Index min_for_bar = 64;                     // columns: below, values are worth more
 
 /// One field of a line; those with the highest `spare` are left out first.
 struct Field {
@@ -109,7 +109,7 @@ std::string live_line(const Progress& progress, Index columns) {
   fields.insert(fields.begin(), {fmt::format("{}/{}", done, progress.steps)});
   fields.push_back({fmt::format("MFU {:3.0f} %", 100 * progress.mfu), 6});
   fields.push_back(left_field(progress));
-  const bool has_bar = columns >= least_for_bar;
+  const bool has_bar = columns >= min_for_bar;
   std::string line = fit(std::move(fields), columns - (has_bar ? narrowest_bar + 3 : 0));
   if (!has_bar) return line;
   const Index room = columns - static_cast<Index>(line.size()) - 3;
@@ -119,9 +119,9 @@ std::string live_line(const Progress& progress, Index columns) {
 }
 
 std::string format_count(double count) {
-  constexpr double most_digits = 10000;  // smaller counts are printed in full
-  constexpr double next_unit = 999.95;   // with one digit after the point this would be 1000.0
-  if (std::abs(count) < most_digits) return fmt::format("{:.0f}", count);
+  constexpr double max_digits = 10000;  // smaller counts are printed in full
+  constexpr double next_unit = 999.95;  // with one digit after the point this would be 1000.0
+  if (std::abs(count) < max_digits) return fmt::format("{:.0f}", count);
   const char* unit = "";
   for (const char* next : {"k", "M", "G", "T"}) {
     count /= 1000;

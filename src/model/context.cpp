@@ -11,12 +11,12 @@ namespace kzero::model {
 namespace {
 
 constexpr Index host_bytes = Index{16} << 20;  // target for a chunk of fp32 logits (C_B)
-constexpr Index least_host_rows = 256;         // GEMMs are slower with fewer rows
+constexpr Index min_host_rows = 256;           // GEMMs are slower with fewer rows
 
 // A device runs one team per row and must occupy all multiprocessors. It reads and writes the
 // weight's gradient once per chunk. 2048 rows are about 15 for each of 132 multiprocessors.
 constexpr Index device_bytes = Index{512} << 20;
-constexpr Index most_device_rows = 4096, least_device_rows = 2048;
+constexpr Index max_device_rows = 4096, min_device_rows = 2048;
 
 /// In elements: 128 bytes of 16-bit gradients. Every row then begins at a cache line of the device,
 /// and GEMM libraries load 16 bytes at a time. Without padding, an odd vocabulary aligns rows to
@@ -28,11 +28,11 @@ constexpr Index device_stride = 64;
 /// Core Usage"). An fp32 run uses no tensor cores.
 constexpr Index device_columns = 8;
 
-Index host_rows(Index vocab) { return std::max(least_host_rows, host_bytes / (vocab * 4)); }
+Index host_rows(Index vocab) { return std::max(min_host_rows, host_bytes / (vocab * 4)); }
 
 Index device_rows(Index vocab) {
-  const bool is_small = most_device_rows * vocab * 4 <= device_bytes;
-  return is_small ? most_device_rows : least_device_rows;
+  const bool is_small = max_device_rows * vocab * 4 <= device_bytes;
+  return is_small ? max_device_rows : min_device_rows;
 }
 
 /// The columns that GEMMs compute in addition to the vocabulary's.
@@ -51,7 +51,7 @@ LogitsChunk logits_chunk(Index rows, const TransformerShape& s, Dtype type, bool
           s.own.vocab + more_columns(s, type, on_device)};
 }
 
-Index read_behind_output(const TransformerShape& s, bool on_device) {
+Index read_after_output(const TransformerShape& s, bool on_device) {
   return more_columns(s, Dtype::bf16, on_device) * s.hidden;
 }
 
@@ -126,8 +126,8 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
     adapter_hidden = Matrix<T>(take(T{}, rows * rank), rows, rank);
     if (has_backward) adapter_grad = Matrix<T>(take(T{}, rows * rank), rows, rank);
   }
-  if (const Index most = needs.partial_gradient; has_backward && most > 0)
-    partial_gradient = Vector<T>(take(T{}, most), most);
+  if (const Index max_elements = needs.partial_gradient; has_backward && max_elements > 0)
+    partial_gradient = Vector<T>(take(T{}, max_elements), max_elements);
   if (const Index sums = needs.sum_columns; has_backward)
     partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
   losses = Vector<float>(take(float{}, rows), rows);

@@ -30,7 +30,7 @@ LogitsChunk logits_chunk(Index rows, const TransformerShape& shape, Dtype type,
 
 /// The elements after the output projection's matrix [V of this tensor rank,D] that its GEMMs read
 /// in 16 bits. They must be finite, and do not affect a result.
-Index read_behind_output(const TransformerShape& shape, bool on_device = !tensor::on_host);
+Index read_after_output(const TransformerShape& shape, bool on_device = !tensor::on_host);
 
 /// The scratch memory that the units of a model need, in elements. Units run one after another, so
 /// that the largest need counts.

@@ -112,8 +112,8 @@ class Definition {
   }
 
   /// Returns the benchmark for sequences of `sequence` tokens. Narrows wide layers to about
-  /// `most_width` columns, at which GEMMs reach full speed.
-  virtual Benchmark benchmark(Index most_width, Index sequence) const = 0;
+  /// `max_width` columns, at which GEMMs reach full speed.
+  virtual Benchmark benchmark(Index max_width, Index sequence) const = 0;
 
   /// Allocates the model's activations, workspace and buckets from the arenas. Accepts measuring
   /// arenas.

@@ -23,7 +23,7 @@ template <class T>
 struct HeadParams {
   NormParams<T> norm;
   // [V of this rank,D]: the embedding table if tied. As a parameter on a device, it is followed by
-  // read_behind_output() elements that are read.
+  // read_after_output() elements that are read.
   Matrix<T> output;
 };
 

@@ -309,12 +309,12 @@ void Linear<T>::add_gradient_messages(Messages& messages) const {
 template <class T>
 Index Linear<T>::partial_gradient() const {
   if (!is_frozen_) return copies_ > 1 ? elements() + (has_bias_ ? out_ : 0) : 0;
-  Index most = 0;
+  Index largest = 0;
   for (const Adapter& a : adapters_) {
-    if (a.is_row_parallel || a.copies > 1) most = std::max(most, a.rank * a.out);
-    if (!a.is_row_parallel) most = std::max(most, a.rank * a.in);
+    if (a.is_row_parallel || a.copies > 1) largest = std::max(largest, a.rank * a.out);
+    if (!a.is_row_parallel) largest = std::max(largest, a.rank * a.in);
   }
-  return most;
+  return largest;
 }
 
 template <class T>

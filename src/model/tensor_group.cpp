@@ -16,9 +16,9 @@ TensorGroup<T>::TensorGroup(memory::Arenas& arenas, const TensorLink& link, Inde
     : link_(link) {
   if (size() == 1) return;
   // At least one row of every rank, at most all rows of each rank.
-  const Index most = part_begin(rows, size(), 1) * width;
+  const Index max_share = part_begin(rows, size(), 1) * width;
   const Index share = link.bucket / bytes_of(dtype_of<T>) / size();
-  buffer_elements_ = std::clamp(share, width, std::max(most, width)) * size();
+  buffer_elements_ = std::clamp(share, width, std::max(max_share, width)) * size();
   buffer_ = arenas.take<T>(memory::Category::buckets, buffer_elements_);
 }
 
@@ -49,9 +49,9 @@ template <class T>
 void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partial, const T* bias,
                                   const T* addend, T* own, comm::Operation operation) const {
   const Index rows = partial.extent(0), width = partial.extent(1);
-  const Index mine = first_row(rows, rank()), most = first_row(rows, 1);
+  const Index mine = first_row(rows, rank()), max_rows = first_row(rows, 1);
   const Index chunk = buffer_elements_ / size() / width;
-  for (Index at = 0; at < most; at += chunk) {
+  for (Index at = 0; at < max_rows; at += chunk) {
     const auto rows_of = [&](Index r) {
       return std::clamp<Index>(part_size(rows, size(), r) - at, 0, chunk);
     };
@@ -65,8 +65,9 @@ void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partia
     }
     link_.comm->all_to_all(exec, std::move(send), std::move(receive), operation,
                            Purpose::activations);
-    const kernels::PerRank<T> values{buffer_, count * width, partial.data() + (mine + at) * width,
-                                     static_cast<int>(size()), static_cast<int>(rank())};
+    const kernels::RankValues<T> values{buffer_, count * width,
+                                        partial.data() + (mine + at) * width,
+                                        static_cast<int>(size()), static_cast<int>(rank())};
     const auto n = static_cast<std::size_t>(count), w = static_cast<std::size_t>(width);
     kernels::sum_partial_rows<T>(exec, values, bias, addend ? addend + at * width : nullptr,
                                  Matrix<T>(own + at * width, n, w));
@@ -102,8 +103,8 @@ void TensorGroup<T>::sum_of_copies(const Execution& exec, Index copies, const T*
       link_.comm->all_to_all(exec, std::move(send), std::move(receive), comm::Operation::all_reduce,
                              Purpose::activations);
     }
-    const kernels::PerRank<T> values{buffer_, count, partial + at, static_cast<int>(copies),
-                                     static_cast<int>(rank() - first)};
+    const kernels::RankValues<T> values{buffer_, count, partial + at, static_cast<int>(copies),
+                                        static_cast<int>(rank() - first)};
     T* out = sum + at;
     kernels::sum_partial_rows<T>(exec, values, nullptr,
                                  accumulate == tensor::Accumulate::yes ? out : nullptr,

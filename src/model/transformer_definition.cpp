@@ -18,7 +18,7 @@ void add_zeros_after_output(const TransformerShape& s, param::Table& table) {
   Index after = -s.own.vocab * s.hidden;
   if (!s.tied_embeddings) after -= s.norm_elements();
   for (const param::ParamSpec& p : unit.params) after += p.held();
-  unit.zeros = std::max<Index>(0, read_behind_output(s) - after);
+  unit.zeros = std::max<Index>(0, read_after_output(s) - after);
 }
 
 using param::Operation;
@@ -230,17 +230,17 @@ std::vector<ModelCollective> TransformerDefinition::sequence_collectives(
   return work.messages.sequence();
 }
 
-Benchmark TransformerDefinition::benchmark(Index most_width, Index sequence) const {
+Benchmark TransformerDefinition::benchmark(Index max_width, Index sequence) const {
   const TransformerShape shape(model_);
   deck::Model m = model_;
-  const Index head = std::min(shape.head_dim, most_width);
-  m.heads = std::min(m.heads, std::max<Index>(1, most_width / head));
+  const Index head = std::min(shape.head_dim, max_width);
+  m.heads = std::min(m.heads, std::max<Index>(1, max_width / head));
   const Index group = std::min(shape.heads / shape.kv_heads, m.heads);
   m.kv_heads = m.heads / group;
   m.heads = m.kv_heads * group;
   m.head_dim = head;
   const auto narrowed = [&](Index columns) { return columns * (m.heads * head) / shape.width(); };
-  m.feed_forward = std::clamp<Index>(narrowed(m.feed_forward), 1, 16 * most_width);
+  m.feed_forward = std::clamp<Index>(narrowed(m.feed_forward), 1, 16 * max_width);
   m.hidden = std::max<Index>(1, narrowed(m.hidden));
   m.sequence = sequence;
   m.layers = 1;

@@ -22,7 +22,7 @@ class TransformerDefinition : public Definition {
                                                     const SequenceRank& sequence, Index rows,
                                                     Dtype precision) const override;
   /// One block between an embedding and a head of one token.
-  Benchmark benchmark(Index most_width, Index sequence) const override;
+  Benchmark benchmark(Index max_width, Index sequence) const override;
 
  private:
   std::unique_ptr<Model<float>> make_as(float type, memory::Arenas& arenas,

@@ -16,7 +16,7 @@ namespace {
 
 // Constants of the paper (sections 6, 7.2 and 8), which are also torch.optim.Adafactor's defaults.
 constexpr double decay_exponent = -0.8;   // of the number of updates, gives 1 - beta2
-constexpr double least_scale = 1e-3;      // of a parameter's root mean square: epsilon 2
+constexpr double min_scale = 1e-3;        // of a parameter's root mean square: epsilon 2
 constexpr double clipping_threshold = 1;  // of an update's root mean square
 
 using Host = Kokkos::DefaultHostExecutionSpace;
@@ -40,12 +40,12 @@ MeansOf<Float> means_of(const param::ParamSpec& parameter, Float* reduced) {
 /// The factors of an element's update that do not depend on its row or column.
 struct Factors {
   float gradient_scale = 1;
-  float least_root = 0;  // of the second moment
-  float of_rows = 0;     // 1 / mean of the row means; second moment = row * of_rows * column
+  float min_root = 0;  // of the second moment
+  float of_rows = 0;   // 1 / mean of the row means; second moment = row * of_rows * column
 
   Factors(const Update& update, double eps, const Means& means)
       : gradient_scale(static_cast<float>(update.gradient_scale)),
-        least_root(static_cast<float>(eps)) {
+        min_root(static_cast<float>(eps)) {
     double sum = 0;
     for (const float row : means.rows) sum += static_cast<double>(row);
     const double mean = means.rows.empty() ? 1 : sum / static_cast<double>(means.rows.size());
@@ -60,7 +60,7 @@ struct Factors {
   /// counted as 0.
   float direction(float gradient, float row, float column) const {
     const float root = std::sqrt(row * column);
-    const float u = gradient * gradient_scale / (root > least_root ? root : least_root);
+    const float u = gradient * gradient_scale / (root > min_root ? root : min_root);
     return root > 0 ? u : 0.0F;
   }
 };
@@ -283,7 +283,7 @@ class Adafactor : public ElementwiseOptimizer<Adafactor> {
       return std::sqrt(squares / static_cast<double>(part.spec->elements()));
     };
     const double relative = std::min(update.lr, 1 / std::sqrt(static_cast<double>(update.number)));
-    const double size = std::max(least_scale, root_mean(0)) * relative;
+    const double size = std::max(min_scale, root_mean(0)) * relative;
     return static_cast<float>(size / std::max(1.0, root_mean(1) / clipping_threshold));
   }
 };

@@ -5,14 +5,14 @@ namespace kzero::optim {
 namespace {
 
 /// Slots end only where shards may end, so a unit's block sums do not depend on the slot size.
-constexpr Index least_elements = param::shard_alignment;
+constexpr Index min_elements = param::shard_alignment;
 
 }  // namespace
 
 template <class T>
 CpuOffloadOptimizer<T>::CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes)
-    : elements_(std::max(least_elements, bytes / 2 / slots / static_cast<Index>(sizeof(T)) /
-                                             least_elements * least_elements)) {
+    : elements_(std::max(min_elements, bytes / 2 / slots / static_cast<Index>(sizeof(T)) /
+                                           min_elements * min_elements)) {
   for (Slot& slot : slots_) {
     slot.gradient = arenas.take<T>(memory::Category::offloaded, elements_);
     slot.parameters = arenas.take<T>(memory::Category::offloaded, elements_);

@@ -29,9 +29,9 @@ MatrixOwners::MatrixOwners(const std::vector<double>& costs, Index ranks)
 }
 
 Index MatrixOwners::rounds() const {
-  std::size_t most = 0;
-  for (const auto& mine : tasks) most = std::max(most, mine.size());
-  return static_cast<Index>(most);
+  std::size_t largest = 0;
+  for (const auto& mine : tasks) largest = std::max(largest, mine.size());
+  return static_cast<Index>(largest);
 }
 
 Index MatrixOwners::task(Index rank, Index round) const {

@@ -16,7 +16,7 @@ using tensor::Vector;
 
 constexpr int newton_schulz_steps = 5;
 constexpr float of_x = 3.4445F, of_product = -4.7750F, of_square = 2.0315F;
-constexpr double least_norm = 1e-7;
+constexpr double norm_epsilon = 1e-7;
 
 template <class T>
 Vector<T> flat(T* data, Index count) {
@@ -33,15 +33,15 @@ double newton_schulz_operations(const MatrixShape& shape) {
 
 template <class T>
 NewtonSchulz<T>::NewtonSchulz(memory::Arenas& arenas, std::span<const MatrixShape> shapes) {
-  Index most = 0, most_squared = 0;
+  Index max_elements = 0, max_squared = 0;
   for (const MatrixShape& shape : shapes) {
-    most = std::max(most, shape.elements());
-    most_squared = std::max(most_squared, shape.shorter() * shape.shorter());
+    max_elements = std::max(max_elements, shape.elements());
+    max_squared = std::max(max_squared, shape.shorter() * shape.shorter());
   }
-  x_ = arenas.take<T>(memory::Category::workspace, most);
-  sum_ = arenas.take<float>(memory::Category::workspace, most);
-  a_ = arenas.take<T>(memory::Category::workspace, most_squared);
-  square_ = arenas.take<float>(memory::Category::workspace, most_squared);
+  x_ = arenas.take<T>(memory::Category::workspace, max_elements);
+  sum_ = arenas.take<float>(memory::Category::workspace, max_elements);
+  a_ = arenas.take<T>(memory::Category::workspace, max_squared);
+  square_ = arenas.take<float>(memory::Category::workspace, max_squared);
   squares_ = arenas.take<kernels::ExactSum>(memory::Category::workspace, 1);
   factor_ = arenas.take<float>(memory::Category::workspace, 1);
 }
@@ -52,7 +52,7 @@ template <class T>
 void NewtonSchulz<T>::normalize(const tensor::Execution& exec, const MatrixShape& shape,
                                 double scale) {
   kernels::sum_of_squares<T>(exec, flat<const T>(x_, shape.elements()), 0, squares_);
-  kernels::reciprocal_norm(exec, squares_, scale * least_norm, factor_);
+  kernels::reciprocal_norm(exec, squares_, scale * norm_epsilon, factor_);
   kernels::scale<T>(exec, factor_, flat(x_, shape.elements()));
 }
 

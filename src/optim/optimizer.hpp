@@ -29,7 +29,7 @@ class State {
     for (float* array : arrays) add(array);
   }
 
-  /// Appends the next array. There are at most param::most_state_arrays.
+  /// Appends the next array. There are at most param::max_state_arrays.
   void add(float* array) { arrays_[count_++] = {array, nullptr}; }
 
   /// Appends an array whose positions `range` gives. `range` must outlive the object.
@@ -56,7 +56,7 @@ class State {
     float* data;
     const param::CompactRange* range;  // null: elements are consecutive
   };
-  std::array<Array, param::most_state_arrays> arrays_{};
+  std::array<Array, param::max_state_arrays> arrays_{};
   std::size_t count_ = 0;
   Index at_ = 0;
 };
@@ -130,7 +130,7 @@ class Optimizer {
   /// if their arrays have the same names.
   virtual std::string_view kind() const = 0;
 
-  /// The state arrays of the rule, at most param::most_state_arrays. The first is
+  /// The state arrays of the rule, at most param::max_state_arrays. The first is
   /// param::master_weights; all others start as zeros. The reference is valid as long as the
   /// object.
   virtual const param::StateArrays& state() const = 0;

@@ -28,7 +28,7 @@ using StateArrays = std::vector<StateArray>;
 
 /// The most arrays that an optimizer may declare: an element's values are hashed as two words of 64
 /// bits.
-inline constexpr Index most_state_arrays = 4;
+inline constexpr Index max_state_arrays = 4;
 
 inline const std::string master_weights = "master";
 inline const std::string averaged_weights = "average";  // with optimizer.ema

@@ -13,7 +13,7 @@ namespace {
 
 using memory::Category;
 
-constexpr Index most_width = 1024;       // wider blocks only take longer; their rate is the same
+constexpr Index max_width = 1024;        // wider blocks only take longer; their rate is the same
 constexpr Index first_tokens = 16;       // for the first attempt
 constexpr double enough_seconds = 0.05;  // per run; shorter runs are followed by a larger attempt
 
@@ -97,7 +97,7 @@ MeasuredRate rate(const deck::Config& config, Index threads) {
   for (Index tokens = first_tokens;; tokens *= 4) {
     tokens = std::min(tokens, all);
     const Index length = std::min(tokens, sequence), batch = tokens / length;
-    const model::Benchmark benchmark = definition->benchmark(most_width, length);
+    const model::Benchmark benchmark = definition->benchmark(max_width, length);
     const bool is_last = tokens == all;
     const Timing time = time_of<T>(
         benchmark, batch * length,

@@ -49,7 +49,7 @@ Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
         found.answers.push_back({Search::micro_batch, std::move(*entry)});
       if (auto entry = holds_states ? fitter.longest_sequence(config) : std::nullopt)
         found.answers.push_back({Search::sequence, std::move(*entry)});
-      if (auto entry = fitter.most_layers(config))
+      if (auto entry = fitter.max_layers(config))
         found.answers.push_back({Search::layers, std::move(*entry)});
     }
   }

@@ -90,7 +90,7 @@ std::optional<Entry> Fitter::longest_sequence(deck::Config config) const {
   return steps > 0 ? attempt(with(steps)) : std::nullopt;
 }
 
-std::optional<Entry> Fitter::most_layers(deck::Config config) const {
+std::optional<Entry> Fitter::max_layers(deck::Config config) const {
   const auto with = [&](Index layers) {
     config.model.layers = layers;
     return config;

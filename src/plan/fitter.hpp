@@ -46,7 +46,7 @@ class Fitter {
   std::optional<Entry> longest_sequence(deck::Config config) const;
 
   /// Returns the plan with the most layers that fit.
-  std::optional<Entry> most_layers(deck::Config config) const;
+  std::optional<Entry> max_layers(deck::Config config) const;
 
  private:
   /// Plans a deck, which is empty if the rules refuse it or its memory exceeds the counters.

@@ -6,7 +6,7 @@
 
 namespace kzero::plan {
 
-double copy_seconds(const Outline& outline, const HostRates& host) {
+double copy_seconds(const StepOutline& outline, const HostRates& host) {
   if (!host.known()) return 0;
   double bytes = 2 * outline.host_update.bytes;
   for (const OutlinedOperation& operation : outline.operations)

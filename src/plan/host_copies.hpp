@@ -2,18 +2,18 @@
 // (zero.offload) and of blocks' kept inputs (recompute.offload).
 #pragma once
 
-#include "plan/linked_rank.hpp"
-#include "plan/outline.hpp"
+#include "plan/simulated_rank.hpp"
+#include "plan/step_outline.hpp"
 
 namespace kzero::plan {
 
 /// Returns the seconds of all copies of a step, one after another; 0 if the rates are not known.
-double copy_seconds(const Outline& outline, const HostRates& host);
+double copy_seconds(const StepOutline& outline, const HostRates& host);
 
 class HostCopies {
  public:
   /// `rank` and `outline` must outlive this. Without known rates nothing is copied.
-  HostCopies(LinkedRank& rank, const HostRates& rates, const Outline& outline)
+  HostCopies(SimulatedRank& rank, const HostRates& rates, const StepOutline& outline)
       : rank_(rank), rates_(rates), outline_(outline) {}
 
   /// Updates a unit, which takes `seconds`. On the host, one part of the gradients is copied while
@@ -29,9 +29,9 @@ class HostCopies {
   double begin(double bytes, std::string_view name, Index unit);
   void fetch_kept(double bytes, Index unit);
 
-  LinkedRank& rank_;
+  SimulatedRank& rank_;
   HostRates rates_;
-  const Outline& outline_;
+  const StepOutline& outline_;
   double leaving_input_ = 0, arriving_input_ = 0;  // the times of their arrival
   Index arriving_unit_ = -1;                       // -1: none
 };

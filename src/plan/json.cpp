@@ -7,14 +7,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json as_json(const Holding& holding) {
+Json as_json(const Footprint& footprint) {
   Json memory = Json::object();
-  for (const auto& category : holding.memory) memory[category.name] = category.planned_bytes;
-  Json grid{{"data", holding.data_ranks}, {"tensor", holding.tensor_ranks}};
-  if (holding.sequence_ranks > 1) grid["sequence"] = holding.sequence_ranks;
-  return {{"ranks", holding.ranks()},    {"grid", std::move(grid)},
-          {"stage", holding.stage},      {"parameters", holding.parameters},
-          {"memory", std::move(memory)}, {"total_bytes", holding.total_bytes()}};
+  for (const auto& category : footprint.memory) memory[category.name] = category.planned_bytes;
+  Json grid{{"data", footprint.data_ranks}, {"tensor", footprint.tensor_ranks}};
+  if (footprint.sequence_ranks > 1) grid["sequence"] = footprint.sequence_ranks;
+  return {{"ranks", footprint.ranks()},  {"grid", std::move(grid)},
+          {"stage", footprint.stage},    {"parameters", footprint.parameters},
+          {"memory", std::move(memory)}, {"total_bytes", footprint.total_bytes()}};
 }
 
 Json as_json(const Campaign& campaign) {
@@ -35,7 +35,7 @@ Json as_json(const Campaign& campaign) {
 
 Json as_json(const Entry& entry) {
   if (!entry.refusal.empty()) return {{"ranks", entry.ranks()}, {"refused", entry.refusal}};
-  Json json = as_json(static_cast<const Holding&>(entry));
+  Json json = as_json(static_cast<const Footprint&>(entry));
   json["nccl_bytes_estimate"] = entry.nccl_bytes;
   json["traffic"] = Json::array();
   for (const metrics::TrafficRow& row : entry.traffic)
@@ -88,8 +88,8 @@ constexpr int indent = 2;
 
 std::string json(const std::vector<Entry>& entries) { return list(entries).dump(indent) + '\n'; }
 
-std::string json(const std::vector<Holding>& holdings) {
-  return list(holdings).dump(indent) + '\n';
+std::string json(const std::vector<Footprint>& footprints) {
+  return list(footprints).dump(indent) + '\n';
 }
 
 std::string json(const std::vector<Fit>& fits) {

@@ -51,12 +51,12 @@ void Machine::require_network(Index nodes) const {
 
 std::string Machine::extrapolation(Index width) const {
   if (attained.empty()) return "";
-  const Index least = attained.begin()->first, most = attained.rbegin()->first;
-  if (width >= least && width <= most) return "";
+  const Index narrowest = attained.begin()->first, widest = attained.rbegin()->first;
+  if (width >= narrowest && width <= widest) return "";
   return fmt::format(
       "model.hidden = {} is outside the widths of [attained] in {}, {} to {}; the share of {} is "
       "taken, so the time is a guess",
-      width, name, least, most, width < least ? least : most);
+      width, name, narrowest, widest, width < narrowest ? narrowest : widest);
 }
 
 }  // namespace kzero::plan

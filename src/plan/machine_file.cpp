@@ -16,7 +16,7 @@ namespace kzero::plan {
 
 namespace {
 
-constexpr Index most_ranks = 1'000'000;  // the limit of grid.data
+constexpr Index max_ranks = 1'000'000;  // the limit of grid.data
 constexpr Index widest = 1'000'000;
 
 std::optional<double> number_of(const deck::Value& value) {
@@ -25,9 +25,9 @@ std::optional<double> number_of(const deck::Value& value) {
   return std::nullopt;
 }
 
-std::optional<double> above_zero(const deck::Value& value, double most) {
+std::optional<double> above_zero(const deck::Value& value, double max) {
   const auto number = number_of(value);
-  return number && *number > 0 && *number <= most ? number : std::nullopt;
+  return number && *number > 0 && *number <= max ? number : std::nullopt;
 }
 
 std::optional<double> bytes_of_text(const deck::Value& value) {
@@ -38,16 +38,16 @@ std::optional<double> bytes_of_text(const deck::Value& value) {
 
 std::optional<double> count_of(const deck::Value& value) {
   const auto* count = std::get_if<Index>(&value);
-  return count != nullptr && *count >= 1 && *count <= most_ranks
+  return count != nullptr && *count >= 1 && *count <= max_ranks
              ? std::optional(static_cast<double>(*count))
              : std::nullopt;
 }
 
 /// A latency in microseconds, converted to seconds.
 std::optional<double> latency_of(const deck::Value& value) {
-  constexpr double most = 1e6;
+  constexpr double max = 1e6;
   const auto number = number_of(value);
-  return number && *number >= 0 && *number <= most ? std::optional(1e-6 * *number) : std::nullopt;
+  return number && *number >= 0 && *number <= max ? std::optional(1e-6 * *number) : std::nullopt;
 }
 
 using Take = std::function<bool(Machine&, const deck::Value&)>;
@@ -75,8 +75,8 @@ Take bytes(const Set& set) {
 }
 
 template <class Set>
-Take below(double most, const Set& set) {
-  return number([most](const deck::Value& value) { return above_zero(value, most); }, set);
+Take below(double max, const Set& set) {
+  return number([max](const deck::Value& value) { return above_zero(value, max); }, set);
 }
 
 bool take_communicator(Machine& machine, const deck::Value& value) {
@@ -130,12 +130,12 @@ bool take_adapters(Machine& machine, const deck::Value& value) {
 }
 
 std::vector<Key> rank_keys() {
-  constexpr double tera = 1e12, most_tflops = 1e6;
+  constexpr double tera = 1e12, max_tflops = 1e6;
   const std::string positive = "a number above 0, at most 1e6";
   const std::string rate = "bytes a second such as \"75GB\"";
   std::vector<Key> all{
       {"rank.tflops", positive,
-       below(most_tflops, [](Machine& m, double value) { m.operations = tera * value; })},
+       below(max_tflops, [](Machine& m, double value) { m.operations = tera * value; })},
       {"rank.memory_bandwidth", rate,
        bytes([](Machine& m, double value) { m.memory_bytes = value; }), false},
       {"rank.memory", "bytes such as \"80GB\"",
@@ -144,7 +144,7 @@ std::vector<Key> rank_keys() {
        below(1e6, [](Machine& m, double value) { m.half_rows = value; })}};
   for (const Dtype precision : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
     all.push_back({fmt::format("rank.tflops_{}", name_of(precision)), positive,
-                   below(most_tflops, [precision](Machine& m, double value) {
+                   below(max_tflops, [precision](Machine& m, double value) {
                      m.operations_in[precision] = tera * value;
                    })});
   }

@@ -53,20 +53,20 @@ double seconds_per_byte(const Network& network, const Groups& groups, Pattern pa
   const double rings = pattern == Pattern::ring ? static_cast<double>(network.rings) : 1;
   for (Index begin = 0; begin < groups.ranks; begin += network.node_ranks) {
     const Node node{begin, std::min(begin + network.node_ranks, groups.ranks)};
-    double leaves_node = 0, most_outside = 0;
+    double leaves_node = 0, max_outside = 0;
     Index senders = 0;
     for (Index rank = node.begin; rank < node.end; ++rank) {
       const double outside = share_outside(node, groups, pattern, rank);
       slowest = std::max(
           {slowest, (1 - outside) / network.within_node, outside / (rings * network.rank_between)});
       leaves_node += outside;
-      most_outside = std::max(most_outside, outside);
+      max_outside = std::max(max_outside, outside);
       senders += outside > 0 ? 1 : 0;
     }
     slowest = std::max(slowest, leaves_node / network.node_between);
     if (pattern != Pattern::swaps) continue;
-    slowest = std::max(slowest, (1 - most_outside) / network.within_node +
-                                    most_outside / rate_between(network, senders));
+    slowest = std::max(slowest, (1 - max_outside) / network.within_node +
+                                    max_outside / rate_between(network, senders));
   }
   return slowest;
 }

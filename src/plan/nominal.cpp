@@ -6,7 +6,7 @@
 
 namespace kzero::plan {
 
-Holding nominal(Index parameters, const Launch& launch) {
+Footprint nominal(Index parameters, const Launch& launch) {
   const Index k = param::bytes_per_element(optim::adamw_state());
   const zero::Stage stage = zero::stage(launch.stage, launch.data_ranks);
   const auto state = [&](const char* name, Index bytes_each, zero::Placement placement) {
@@ -20,9 +20,9 @@ Holding nominal(Index parameters, const Launch& launch) {
            state("optimizer", k, stage.optimizer)}};
 }
 
-Holding largest_nominal(Index bytes, const Launch& launch) {
+Footprint largest_nominal(Index bytes, const Launch& launch) {
   const auto fits = [&](Index parameters) {
-    return parameters <= most_parameters && nominal(parameters, launch).total_bytes() <= bytes;
+    return parameters <= max_parameters && nominal(parameters, launch).total_bytes() <= bytes;
   };
   return nominal(largest(fits), launch);
 }

@@ -5,19 +5,19 @@
 // deck's plan includes padding, activations and buffers.
 #pragma once
 
-#include "plan/holding.hpp"
+#include "plan/footprint.hpp"
 
 namespace kzero::plan {
 
 /// The largest size that is planned. Larger byte counts would exceed 64 bits.
-inline constexpr Index most_parameters = 100'000'000'000'000'000;
+inline constexpr Index max_parameters = 100'000'000'000'000'000;
 
 /// Returns the bytes of the three model states, each rounded up. `parameters` is in [1,
-/// most_parameters].
-Holding nominal(Index parameters, const Launch& launch);
+/// max_parameters].
+Footprint nominal(Index parameters, const Launch& launch);
 
 /// Returns the largest model whose states fit in `bytes` per rank (paper table 2), or 0 parameters
 /// if none fits.
-Holding largest_nominal(Index bytes, const Launch& launch);
+Footprint largest_nominal(Index bytes, const Launch& launch);
 
 }  // namespace kzero::plan

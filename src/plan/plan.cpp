@@ -67,7 +67,7 @@ Index nccl_bytes_of(Index ranks, Index near) {
 }
 
 /// The same of all groups of a rank. 0 if collectives are not NCCL's.
-Index nccl_bytes(const deck::Config& config, const Outline& outline) {
+Index nccl_bytes(const deck::Config& config, const StepOutline& outline) {
   if (!outline.has_rings) return 0;
   const std::vector<int> data = comm::data_rank_nodes(config, 0);
   const std::vector<int>& all = config.placement.node_of_rank;

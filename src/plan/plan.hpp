@@ -10,13 +10,13 @@
 #include "deck/config.hpp"
 #include "engine/blueprint.hpp"
 #include "plan/campaign.hpp"
-#include "plan/holding.hpp"
-#include "plan/outline.hpp"
+#include "plan/footprint.hpp"
+#include "plan/step_outline.hpp"
 #include "plan/time.hpp"
 
 namespace kzero::plan {
 
-struct Entry : Holding {
+struct Entry : Footprint {
   Index threads = 1;  // per rank
   Index layers = 0;
   Index sequence = 0;
@@ -32,12 +32,12 @@ struct Entry : Holding {
   Index checkpoint_bytes = 0;                  // master weights and optimizer states, of all ranks
   std::vector<metrics::TrafficRow> traffic{};  // of one rank per step
   Work work{};
-  std::vector<Outline> outlines{};     // of the step, on ranks that may be the slowest
-  std::optional<Estimate> estimate{};  // empty if no rates are known
-  std::string machine{};               // the file that describes it; empty if none
-  std::optional<Campaign> campaign{};  // empty if no number of tokens is given
-  std::string keeps_sums{};            // "node" or "rank", or empty: nothing to keep
-  std::vector<std::string> notes{};    // on the estimate
+  std::vector<StepOutline> outlines{};  // of the step, on ranks that may be the slowest
+  std::optional<Estimate> estimate{};   // empty if no rates are known
+  std::string machine{};                // the file that describes it; empty if none
+  std::optional<Campaign> campaign{};   // empty if no number of tokens is given
+  std::string keeps_sums{};             // "node" or "rank", or empty: nothing to keep
+  std::vector<std::string> notes{};     // on the estimate
   std::string shortage{};  // why a rank's memory is too small; empty: it fits, or is not known
   std::string refusal{};   // why this launch cannot be planned: only its ranks are set; or empty
 

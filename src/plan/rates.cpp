@@ -70,13 +70,13 @@ double RateSource::taken(const MeasuredRate& measured) {
 }
 
 std::vector<std::string> RateSource::warnings() const {
-  constexpr double most_spread = 1.5;
+  constexpr double max_spread = 1.5;
   std::vector<std::string> all;
   if (is_busy_)
     all.emplace_back(
         "this node is busy: the rates are those of one of its cores, times the threads of a rank; "
         "an idle node, or --rates, gives better ones");
-  if (spread_ > most_spread)
+  if (spread_ > max_spread)
     all.push_back(fmt::format(
         "repeated measurements of the rates differ by a factor of {:.1f}; the fastest are used",
         spread_));

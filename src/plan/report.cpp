@@ -18,8 +18,8 @@ std::string format_step(double seconds) {
   return seconds < 1 ? fmt::format("{:.1f} ms", 1e3 * seconds) : metrics::format_seconds(seconds);
 }
 
-std::string grid_of(const Holding& holding) {
-  return fmt::format("{} x {}", holding.data_ranks, holding.tensor_ranks);
+std::string grid_of(const Footprint& footprint) {
+  return fmt::format("{} x {}", footprint.data_ranks, footprint.tensor_ranks);
 }
 
 std::string format_parameters(Index parameters) {
@@ -283,7 +283,7 @@ std::string table(const std::vector<Fit>& fits) {
   return text + note_lines(entries_of(fits));
 }
 
-std::string table(const std::vector<Holding>& holdings) {
+std::string table(const std::vector<Footprint>& footprints) {
   std::string text = fmt::format(
       "model states alone, 2 + 2 + 12 bytes a parameter; GB = 1e9 bytes\n"
       "{:>7}{:>12}{:>7}{:>13}{:>14}{:>14}{:>14}{:>14}\n",
@@ -291,12 +291,12 @@ std::string table(const std::vector<Holding>& holdings) {
   const auto gigabytes = [](Index bytes) {
     return fmt::format("{:.3f} GB", static_cast<double>(bytes) / 1e9);
   };
-  for (const Holding& holding : holdings) {
-    text += fmt::format("{:>7}{:>12}{:>7}{:>13.3f}", holding.ranks(), grid_of(holding),
-                        holding.stage, static_cast<double>(holding.parameters) / 1e9);
-    for (const metrics::CategoryBytes& state : holding.memory)
+  for (const Footprint& footprint : footprints) {
+    text += fmt::format("{:>7}{:>12}{:>7}{:>13.3f}", footprint.ranks(), grid_of(footprint),
+                        footprint.stage, static_cast<double>(footprint.parameters) / 1e9);
+    for (const metrics::CategoryBytes& state : footprint.memory)
       text += fmt::format("{:>14}", gigabytes(state.planned_bytes));
-    text += fmt::format("{:>14}\n", gigabytes(holding.total_bytes()));
+    text += fmt::format("{:>14}\n", gigabytes(footprint.total_bytes()));
   }
   return text;
 }

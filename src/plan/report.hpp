@@ -16,12 +16,12 @@ std::string table(const std::vector<Fit>& fits);
 std::string table(const std::vector<Proposal>& proposals);
 
 /// Formats the model states of nominal sizes in GB of 1e9 bytes, as in the paper.
-std::string table(const std::vector<Holding>& holdings);
+std::string table(const std::vector<Footprint>& footprints);
 
 /// Formats a JSON array with one object per plan. docs/planning.md lists the fields.
 std::string json(const std::vector<Entry>& entries);
 std::string json(const std::vector<Fit>& fits);
 std::string json(const std::vector<Proposal>& proposals);
-std::string json(const std::vector<Holding>& holdings);
+std::string json(const std::vector<Footprint>& footprints);
 
 }  // namespace kzero::plan

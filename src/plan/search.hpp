@@ -26,7 +26,7 @@ Index largest(const Fits& fits) {
 /// decrease. Where it is nearly a straight line, a few calls are enough: each may take long.
 template <class Load>
 Index largest_by_load(const Load& load) {
-  constexpr Index most_growth = 16;
+  constexpr Index max_growth = 16;
   Index low = 1, high = 2;
   double at_low = load(low), at_high = 0;
   if (!(at_low <= 1)) return 0;
@@ -34,7 +34,7 @@ Index largest_by_load(const Load& load) {
     const double each = (at_high - at_low) / static_cast<double>(high - low);
     const double room = each > 0 ? (1 - at_high) / each : INFINITY;
     low = high, at_low = at_high;
-    high += 1 + static_cast<Index>(std::min(room, static_cast<double>((most_growth - 1) * low)));
+    high += 1 + static_cast<Index>(std::min(room, static_cast<double>((max_growth - 1) * low)));
   }
   for (bool halve = false; high - low > 1;) {
     const Index width = high - low;

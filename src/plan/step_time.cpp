@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "plan/host_copies.hpp"
-#include "plan/linked_rank.hpp"
+#include "plan/simulated_rank.hpp"
 
 namespace kzero::plan {
 
@@ -15,7 +15,7 @@ namespace {
 /// The seconds of an outline's collectives.
 class Prices {
  public:
-  Prices(const Outline& outline, const Network& network) : o_(outline), network_(network) {
+  Prices(const StepOutline& outline, const Network& network) : o_(outline), network_(network) {
     network_.node_ranks = outline.node_ranks;
     if (o_.has_rings) ring_byte_ = seconds_per_byte(network_, o_.data, Pattern::ring);
   }
@@ -47,7 +47,7 @@ class Prices {
   }
 
  private:
-  const Outline& o_;
+  const StepOutline& o_;
   Network network_;
   double ring_byte_ = 0;
 };
@@ -55,8 +55,8 @@ class Prices {
 /// A unit's reduction, as zero::Reduction makes it.
 class Reduction {
  public:
-  Reduction(const Outline& o, const Prices& prices, Index unit, const UnitSum& sum,
-            LinkedRank& rank)
+  Reduction(const StepOutline& o, const Prices& prices, Index unit, const UnitSum& sum,
+            SimulatedRank& rank)
       : rank_(rank),
         unit_(unit),
         slots_(o.slots),
@@ -102,7 +102,7 @@ class Reduction {
     return rank_.begin(use, {stream, Cause::sums, what, unit_, after});
   }
 
-  LinkedRank& rank_;
+  SimulatedRank& rank_;
   Index unit_, slots_, slices_;
   LinkUse collect_, exchange_, gather_;
   double gathered_ = 0;
@@ -112,7 +112,7 @@ class Reduction {
 /// Replays steps.
 class Replay {
  public:
-  Replay(const Outline& outline, const Network& network, const Estimate& parts)
+  Replay(const StepOutline& outline, const Network& network, const Estimate& parts)
       : o_(outline),
         prices_(outline, network),
         parts_(parts),
@@ -125,7 +125,7 @@ class Replay {
     gathers_.resize(outline.updates.size());
   }
 
-  LinkedRank& rank() { return rank_; }
+  SimulatedRank& rank() { return rank_; }
 
   void step() {
     run_rounds();
@@ -151,7 +151,7 @@ class Replay {
   /// All rounds between the third and the last take as long as the third.
   void run_rounds() {
     constexpr Index replayed = 3;
-    LinkedRank::Mark begin = rank_.mark();
+    SimulatedRank::Mark begin = rank_.mark();
     for (Index round = 0; round + 1 < std::min(o_.rounds, replayed + 1); ++round) {
       begin = rank_.mark();
       run_round(o_.sums);
@@ -240,10 +240,10 @@ class Replay {
     arrival = {};
   }
 
-  const Outline& o_;
+  const StepOutline& o_;
   Prices prices_;
   Estimate parts_;
-  LinkedRank rank_;
+  SimulatedRank rank_;
   HostCopies host_;
   std::vector<LinkUse> gathers_, update_gathers_;  // by unit
   std::vector<Arrival> arrivals_;                  // by unit
@@ -251,7 +251,7 @@ class Replay {
 
 }  // namespace
 
-double message_seconds(const Outline& outline, const Network& network) {
+double message_seconds(const StepOutline& outline, const Network& network) {
   const Prices prices(outline, network);
   const auto rounds = static_cast<double>(outline.rounds);
   double sum = rounds * prices.of_model();
@@ -267,14 +267,14 @@ double message_seconds(const Outline& outline, const Network& network) {
          prices.of(outline.tensor, turns.tensor);
 }
 
-StepTime step_time(const Outline& outline, const Network& network, const Estimate& parts,
+StepTime step_time(const StepOutline& outline, const Network& network, const Estimate& parts,
                    std::vector<SpanRecord>* spans) {
   Replay replay(outline, network, parts);
   replay.step();
-  const LinkedRank::Mark first = replay.rank().mark();
+  const SimulatedRank::Mark first = replay.rank().mark();
   replay.rank().record(spans);
   replay.step();
-  const LinkedRank::Mark second = replay.rank().mark();
+  const SimulatedRank::Mark second = replay.rank().mark();
   StepTime time{.seconds = second.now - first.now};
   for (const Cause cause : all_causes) time.waits[cause] = second.waits[cause] - first.waits[cause];
   return time;
@@ -283,17 +283,17 @@ StepTime step_time(const Outline& outline, const Network& network, const Estimat
 namespace {
 
 /// The outline whose step takes longest, and its estimate.
-std::pair<const Outline*, Estimate> slowest_of(const Entry& entry, const Rates& rates,
-                                               const Network& network) {
-  std::pair<const Outline*, Estimate> slowest{nullptr, estimate(entry.work, rates)};
-  double most = -1;
-  for (const Outline& outline : entry.outlines) {
+std::pair<const StepOutline*, Estimate> slowest_of(const Entry& entry, const Rates& rates,
+                                                   const Network& network) {
+  std::pair<const StepOutline*, Estimate> slowest{nullptr, estimate(entry.work, rates)};
+  double longest = -1;
+  for (const StepOutline& outline : entry.outlines) {
     Estimate parts = estimate(entry.work, rates);
     parts.messages = message_seconds(outline, network);
     parts.copies = copy_seconds(outline, rates.host);
     const StepTime step = step_time(outline, network, parts);
-    if (step.seconds <= most) continue;
-    most = step.seconds;
+    if (step.seconds <= longest) continue;
+    longest = step.seconds;
     parts.overlapped = std::max(0.0, parts.seconds() - step.seconds);
     parts.waits = step.waits;
     slowest = {&outline, parts};

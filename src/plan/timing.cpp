@@ -9,7 +9,7 @@ namespace kzero::plan {
 namespace {
 
 /// Returns the share of a core that the least lucky of some threads has for a while.
-double least_share(Index threads) {
+double min_share(Index threads) {
   constexpr double while_seconds = 0.02;
   std::vector<double> shares(static_cast<std::size_t>(threads));
   {
@@ -41,7 +41,7 @@ bool is_busy(Index threads) {
   constexpr int attempts = 3;
   constexpr double idle_share = 0.9;
   for (int i = 0; i < attempts; ++i)
-    if (least_share(threads) >= idle_share) return false;
+    if (min_share(threads) >= idle_share) return false;
   return true;
 }
 

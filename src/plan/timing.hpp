@@ -32,7 +32,7 @@ struct Patience {
 /// are made, after one that is ignored because of page faults.
 template <class Run>
 Timing fastest_of(Clock clock, const Run& run, const Patience& patience = {}) {
-  constexpr std::size_t least = 3;
+  constexpr std::size_t min_runs = 3;
   constexpr double agreement = 1.1;
   run();
   std::vector<double> times;
@@ -40,10 +40,10 @@ Timing fastest_of(Clock clock, const Run& run, const Patience& patience = {}) {
     const double begin = now(clock);
     run();
     times.push_back(now(clock) - begin);
-    if (times.size() < least) continue;
+    if (times.size() < min_runs) continue;
     const double best = std::ranges::min(times);
     const auto agrees = [&](double time) { return time <= agreement * best; };
-    const bool is_certain = std::ranges::count_if(times, agrees) >= static_cast<int>(least);
+    const bool is_certain = std::ranges::count_if(times, agrees) >= static_cast<int>(min_runs);
     const double spent = now(Clock::wall) - first;
     if (is_certain || best < patience.enough || spent > patience.longest) break;
   }

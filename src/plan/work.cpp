@@ -45,15 +45,14 @@ Work work_of_step(const deck::Config& config, const engine::Blueprint& blueprint
   const model::Definition& model = *blueprint.definition;
   const auto again = model.recomputed_per_token();
   const auto width = static_cast<double>(bytes_of(config.train.precision));
-  return {
-      .operations = model.flops_per_token() * tokens,
-      .recomputed_operations = again.operations * tokens,
-      .recomputed_bytes = again.elements * width * tokens,
-      .offloaded_bytes = again.offloaded * width * tokens,
-      .optimizer_bytes = optimizer_bytes,
-      .updates_on_host = on_host,
-      .matrix_operations = blueprint.matrices.empty() ? 0 : blueprint.matrices.most_operations(),
-      .sent_bytes = static_cast<double>(sent_bytes)};
+  return {.operations = model.flops_per_token() * tokens,
+          .recomputed_operations = again.operations * tokens,
+          .recomputed_bytes = again.elements * width * tokens,
+          .offloaded_bytes = again.offloaded * width * tokens,
+          .optimizer_bytes = optimizer_bytes,
+          .updates_on_host = on_host,
+          .matrix_operations = blueprint.matrices.empty() ? 0 : blueprint.matrices.max_operations(),
+          .sent_bytes = static_cast<double>(sent_bytes)};
 }
 
 }  // namespace kzero::plan

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "probe/odd.hpp"
+#include "probe/outliers.hpp"
 
 namespace kzero::probe {
 
@@ -19,7 +19,7 @@ struct Quantity {
   const char* unit;
   double scale;  // of the figure in that unit
   Better better;
-  double least_factor;
+  double min_factor;
 };
 
 constexpr Quantity products{"products", "Tflop/s", 1e-12, Better::higher, slow_factor};
@@ -33,7 +33,7 @@ constexpr Quantity between_speed{"messages to other nodes", "GB/s", 1e-9, Better
 constexpr Quantity between_delay{"small messages to other nodes", "us", 1e6, Better::lower,
                                  late_factor};
 
-Weakness weakness_of(const Quantity& quantity, const Odd& odd) {
+Weakness weakness_of(const Quantity& quantity, const Outlier& odd) {
   return {quantity.what, quantity.unit, odd.figure * quantity.scale, odd.typical * quantity.scale,
           odd.factor};
 }
@@ -46,8 +46,8 @@ class Findings {
   /// Compares ranks. The ranks of a node count as one place, which has the figure of its slowest
   /// rank. On a single node each rank is a place.
   void compare_ranks(const Quantity& quantity, const std::vector<double>& figures) {
-    std::map<int, Odd> worst;  // by place
-    for (const Odd& odd : odd_ones(figures, quantity.better, quantity.least_factor)) {
+    std::map<int, Outlier> worst;  // by place
+    for (const Outlier& odd : outliers(figures, quantity.better, quantity.min_factor)) {
       const int place = place_of(static_cast<int>(odd.place));
       const auto [entry, is_new] = worst.try_emplace(place, odd);
       if (!is_new && odd.factor > entry->second.factor) entry->second = odd;
@@ -62,7 +62,7 @@ class Findings {
   }
 
   void compare_nodes(const Quantity& quantity, const std::vector<double>& figures) {
-    for (const Odd& odd : odd_ones(figures, quantity.better, quantity.least_factor))
+    for (const Outlier& odd : outliers(figures, quantity.better, quantity.min_factor))
       add(static_cast<int>(odd.place), weakness_of(quantity, odd));
   }
 
@@ -106,9 +106,9 @@ void summarize(Figures& figures, const grid::Nodes& nodes, const std::vector<Wal
     NodeFigures& row = figures.nodes.emplace_back();
     const std::vector<int>& ranks = nodes.ranks(node);
     const auto slowest = [&](double Speed::*figure) {
-      double least = std::numeric_limits<double>::infinity();
-      for (const int rank : ranks) least = std::min(least, figures.ranks[rank].*figure);
-      return least;
+      double smallest = std::numeric_limits<double>::infinity();
+      for (const int rank : ranks) smallest = std::min(smallest, figures.ranks[rank].*figure);
+      return smallest;
     };
     row.slowest = {slowest(&Speed::operations), slowest(&Speed::memory_bytes)};
     std::vector<MeasuredLink> inside;
@@ -142,7 +142,8 @@ std::vector<Finding> find_odd(const Figures& figures, const grid::Nodes& nodes) 
       found.add(node, {"clock", "s", clock.ahead, 0, 0});
   }
   std::vector<Finding> all = found.found();
-  for (const Odd& odd : odd_ones(column(figures.between, speed_of), Better::higher, slow_factor)) {
+  for (const Outlier& odd :
+       outliers(column(figures.between, speed_of), Better::higher, slow_factor)) {
     const MeasuredLink& link = figures.between[odd.place];
     if (!found.has(link.one) && !found.has(link.other))
       all.push_back({{link.one, link.other}, -1, {weakness_of(between_speed, odd)}});

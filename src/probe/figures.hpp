@@ -47,8 +47,8 @@ struct Finding {
   std::vector<Weakness> weaknesses;
 };
 
-/// A place can only be odd (odd.hpp) if its ratio to the typical figure exceeds these factors. The
-/// factor for latencies is larger, because they depend on the route even on healthy machines.
+/// A place can only be odd (outliers.hpp) if its ratio to the typical figure exceeds these factors.
+/// The factor for latencies is larger, because they depend on the route even on healthy machines.
 inline constexpr double slow_factor = 1.5, late_factor = 3;
 
 /// Clocks that differ by more are reported. kzero uses them for the job's end and for file times.

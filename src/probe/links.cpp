@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/wait.hpp"
-#include "probe/odd.hpp"
+#include "probe/outliers.hpp"
 
 namespace kzero::probe {
 
@@ -36,7 +36,7 @@ std::vector<MeasuredLink> measure_between(const grid::Group& world, const grid::
   const int node = nodes.of(world.rank());
   const bool is_leader = nodes.first_rank(node) == world.rank();
   std::vector<MeasuredLink> mine;
-  for (const int round : chosen_rounds(nodes.count(), most_rounds)) {
+  for (const int round : chosen_rounds(nodes.count(), max_rounds)) {
     const int partner = partner_of(node, nodes.count(), round);
     if (is_leader && partner >= 0) {
       const Link link = measure_link(world, nodes.first_rank(partner));
@@ -83,7 +83,7 @@ constexpr Index small_bytes = 8, first_bytes = Index{64} << 10, large_bytes = In
 constexpr int small_batch = 8;
 constexpr double slow_round_trip = 0.2;  // seconds, beyond which messages do not grow further
 constexpr double small_seconds = 0.2, large_seconds = 0.6;
-constexpr int most_batches = 32, most_large = 9;
+constexpr int max_batches = 32, max_large = 9;
 
 /// The batch that the asking rank tells the other one to answer next. 0 messages: the figures
 /// follow.
@@ -168,7 +168,7 @@ class End {
 
   double ask_latency() {
     round_trips({small_bytes, small_batch});  // connects
-    return best_median({small_bytes, small_batch}, most_batches, small_seconds) / 2;
+    return best_median({small_bytes, small_batch}, max_batches, small_seconds) / 2;
   }
 
   /// Makes messages larger until a round trip is slow, so that a link of 1 Mbit/s does not take
@@ -177,7 +177,7 @@ class End {
     Index bytes = first_bytes;
     while (round_trips({bytes, 1}).front() < slow_round_trip && bytes < large_bytes)
       bytes = std::min(4 * bytes, large_bytes);
-    const double seconds = best_median({bytes, 1}, most_large, large_seconds);
+    const double seconds = best_median({bytes, 1}, max_large, large_seconds);
     return static_cast<double>(bytes) / (seconds / 2);
   }
 
@@ -213,8 +213,8 @@ int even(int players) { return players + players % 2; }
 
 int all_rounds(int players) { return players < 2 ? 0 : even(players) - 1; }
 
-std::vector<int> chosen_rounds(int players, int most) {
-  const int all = all_rounds(players), count = std::min(all, most);
+std::vector<int> chosen_rounds(int players, int max) {
+  const int all = all_rounds(players), count = std::min(all, max);
   std::vector<int> rounds;
   rounds.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i)

@@ -37,7 +37,7 @@ struct MeasuredLink {
 
 /// One rank of each node, its leader, measures links to other nodes. All pairs of a round measure
 /// at once. There are at most this many rounds, so the time does not grow with the number of nodes.
-inline constexpr int most_rounds = 6;
+inline constexpr int max_rounds = 6;
 
 /// Measures links between nodes. The root gets all of them, with node numbers; the other ranks get
 /// none. Collective over `world`; `nodes` are the nodes of its ranks.
@@ -59,9 +59,9 @@ Link best_of(const std::vector<MeasuredLink>& links, int place);
 /// The number of rounds after which each of `players` has met every other one (circle method).
 int all_rounds(int players);
 
-/// Returns at most `most` rounds, evenly spread over all rounds. Their number then does not grow
+/// Returns at most `max` rounds, evenly spread over all rounds. Their number then does not grow
 /// with the number of players.
-std::vector<int> chosen_rounds(int players, int most);
+std::vector<int> chosen_rounds(int players, int max);
 
 /// Returns the partner of a player in a round, or -1 if the player rests. If the number of players
 /// is odd, a different player rests in each round.

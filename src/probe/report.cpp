@@ -8,7 +8,7 @@
 #include <functional>
 #include <set>
 
-#include "probe/odd.hpp"
+#include "probe/outliers.hpp"
 
 namespace kzero::probe {
 
@@ -102,11 +102,11 @@ std::string table(const Survey& survey, const grid::Nodes& nodes, int rows) {
 
 /// The places of all findings, a few by name.
 std::string places(const Survey& survey, const grid::Nodes& nodes) {
-  constexpr std::size_t most_named = 4;
+  constexpr std::size_t max_named = 4;
   std::vector<std::string> names;
   for (const Finding& finding : survey.findings) {
-    if (names.size() == most_named) {
-      names.push_back(fmt::format("{} more", survey.findings.size() - most_named));
+    if (names.size() == max_named) {
+      names.push_back(fmt::format("{} more", survey.findings.size() - max_named));
       break;
     }
     names.push_back(describe_place(finding, nodes));
@@ -121,15 +121,15 @@ std::string count_of(Index count, const char* thing) {
 }  // namespace
 
 std::string verdict(const Survey& survey, const grid::Nodes& nodes) {
-  if (!survey.agreement.is_given())
+  if (!survey.comparison.agrees())
     return fmt::format("not one run: the ranks differ in {}",
-                       survey.agreement.differences.front().name);
+                       survey.comparison.differences.front().name);
   if (survey.ranks == 1) return "good: there is one rank, so there is nothing to compare";
   if (!survey.findings.empty())
     return fmt::format("can run, but look at {} first", places(survey, nodes));
-  if (!survey.agreement.differences.empty())
+  if (!survey.comparison.differences.empty())
     return fmt::format("can run, but the ranks differ in {}",
-                       survey.agreement.differences.front().name);
+                       survey.comparison.differences.front().name);
   return fmt::format("good: {} on {} agree, and none is odd", count_of(survey.ranks, "rank"),
                      count_of(nodes.count(), "node"));
 }
@@ -139,13 +139,13 @@ std::string text(const Survey& survey, const grid::Nodes& nodes, int rows) {
                                  count_of(survey.ranks, "rank"), count_of(nodes.count(), "node"),
                                  count_of(survey.threads, "thread"), survey.seconds);
   if (survey.ranks > 1)
-    text += fmt::format("same        {}\n", fmt::join(survey.agreement.same, ", "));
-  for (const Difference& difference : survey.agreement.differences)
+    text += fmt::format("same        {}\n", fmt::join(survey.comparison.same, ", "));
+  for (const Difference& difference : survey.comparison.differences)
     text += fmt::format("{:<12}{}\n", difference.weight == Weight::required ? "error" : "differs",
                         describe(difference, nodes));
-  if (survey.agreement.kinds > survey.agreement.compared)
+  if (survey.comparison.kinds > survey.comparison.compared)
     text += fmt::format("note        ranks are of {} kinds; {} of them were compared in full\n",
-                        survey.agreement.kinds, survey.agreement.compared);
+                        survey.comparison.kinds, survey.comparison.compared);
   text += '\n' + table(survey, nodes, rows) + '\n';
   for (const Finding& finding : survey.findings)
     text += fmt::format("odd         {}: {}\n", describe_place(finding, nodes),

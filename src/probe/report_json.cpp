@@ -14,9 +14,9 @@ json link_of(const Link& link) {
   return {{"latency_seconds", link.latency_seconds}, {"bytes_per_second", link.bytes_per_second}};
 }
 
-json agreement_of(const Agreement& agreement, const grid::Nodes& nodes) {
+json differences_of(const Comparison& comparison, const grid::Nodes& nodes) {
   json differences = json::array();
-  for (const Difference& difference : agreement.differences) {
+  for (const Difference& difference : comparison.differences) {
     json variants = json::array();
     for (const Variant& variant : difference.variants)
       variants.push_back({{"value", variant.value},
@@ -75,9 +75,9 @@ std::string json_text(const Survey& survey, const grid::Nodes& nodes) {
   const json all{{"ranks", survey.ranks},
                  {"threads", survey.threads},
                  {"seconds", survey.seconds},
-                 {"agrees", survey.agreement.is_given()},
-                 {"same", survey.agreement.same},
-                 {"differences", agreement_of(survey.agreement, nodes)},
+                 {"agrees", survey.comparison.agrees()},
+                 {"same", survey.comparison.same},
+                 {"differences", differences_of(survey.comparison, nodes)},
                  {"nodes", nodes_of(survey, nodes)},
                  {"links", std::move(links)},
                  {"odd", findings_of(survey, nodes)},

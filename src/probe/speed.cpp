@@ -57,8 +57,8 @@ void triad(const tensor::Execution& exec, const Array& a, const Array& b, const 
 
 /// STREAM's triad (McCalpin, 1995), whose bytes are counted as there.
 double measure_memory(const grid::Group& world, const tensor::Execution& exec, Index threads) {
-  constexpr Index least = Index{32} << 20, most = Index{512} << 20;
-  const Index bytes = tensor::on_host ? std::clamp(threads << 23, least, most) : most;
+  constexpr Index min_bytes = Index{32} << 20, max_bytes = Index{512} << 20;
+  const Index bytes = tensor::on_host ? std::clamp(threads << 23, min_bytes, max_bytes) : max_bytes;
   const Index count = bytes / static_cast<Index>(sizeof(float));
   const auto array = [&](const std::string& label) {
     return Array(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), count);

@@ -64,7 +64,7 @@ Survey survey(const Launch& launch, const deck::Config& config) {
                                  .cores = launch.cores,
                                  .arithmetic = engine::arithmetic_of(*gemm, ""),
                                  .bits = product_bits(*gemm, config)});
-  found.agreement = compare(launch.world, facts);
+  found.comparison = compare(launch.world, facts);
   const Speed speed = measure_speed(launch.world, *gemm, config.train.precision, launch.threads);
   wait_for_all(launch.world);
   found.figures.ranks = gathered(launch.world, speed);

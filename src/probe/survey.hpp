@@ -5,7 +5,7 @@
 #include <string>
 
 #include "deck/config.hpp"
-#include "probe/agreement.hpp"
+#include "probe/comparison.hpp"
 #include "probe/figures.hpp"
 
 namespace kzero::probe {
@@ -13,7 +13,7 @@ namespace kzero::probe {
 struct Survey {
   Index ranks = 1, threads = 1;  // threads of a rank
   double seconds = 0;            // that the survey needed
-  Agreement agreement;
+  Comparison comparison;
   Figures figures;
   std::vector<Finding> findings;
 };

@@ -265,18 +265,18 @@ void Checkpoints::keep_origin() {
   });
 }
 
-std::string Checkpoints::way_back(Index steps_done) const {
+std::string Checkpoints::return_advice(Index steps_done) const {
   std::string text;
   grid::collectively(grid_.world(), [&] {
     if (grid_.world().is_root())
-      text = run::way_back(config_.checkpoint.folder, steps_done, losses_);
+      text = run::return_advice(config_.checkpoint.folder, steps_done, losses_);
   });
   return grid_.world().broadcast(text);
 }
 
 void Checkpoints::warn_if_beyond_range(Index steps_done) const {
   if (config_.checkpoint.folder.empty() || !has_left_range(losses_, steps_done)) return;
-  console_.note("warning     " + way_back(steps_done));
+  console_.note("warning     " + return_advice(steps_done));
 }
 
 /// checkpoint.keep = 1 keeps the newest checkpoint and the newest sane one. They become the same

@@ -75,8 +75,8 @@ class Checkpoints {
     }
   }
 
-  /// Returns the text of run::way_back() on every rank.
-  std::string way_back(Index steps_done) const;
+  /// Returns the text of run::return_advice() on every rank.
+  std::string return_advice(Index steps_done) const;
 
   /// Prints a warning if the loss of the last step is beyond its range.
   void warn_if_beyond_range(Index steps_done) const;

@@ -187,8 +187,8 @@ void EvaluationMark::remove() const {
 std::optional<BegunEvaluations> EvaluationMark::read() const {
   std::error_code ignored;
   if (path_.empty() || !fs::is_regular_file(path_, ignored)) return std::nullopt;
-  constexpr Index most_bytes = Index{1} << 20;
-  std::istringstream text(load_file(path_, most_bytes));
+  constexpr Index max_bytes = Index{1} << 20;
+  std::istringstream text(load_file(path_, max_bytes));
   std::string line;
   std::getline(text, line);
   BegunEvaluations begun;

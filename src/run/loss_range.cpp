@@ -15,7 +15,7 @@ namespace {
 
 using checkpoint::LossRecord;
 
-constexpr Index least_losses = 8, window = 16;
+constexpr Index min_losses = 8, window = 16;
 constexpr double changes_above = 5;
 
 double moved(double mean, double value, Index count) {
@@ -40,13 +40,12 @@ void include(double loss, LossRecord& record) {
 LossRange::LossRange(const std::optional<LossRecord>& from) : record_(from) {}
 
 double LossRange::limit() const {
-  if (!record_ || record_->counted < least_losses) return std::numeric_limits<double>::infinity();
+  if (!record_ || record_->counted < min_losses) return std::numeric_limits<double>::infinity();
   return record_->lowest + changes_above * record_->change;
 }
 
 void LossRange::add(Index step, double loss) {
-  const bool has_left =
-      record_ && record_->counted >= least_losses && record_->sane_step < step - 1;
+  const bool has_left = record_ && record_->counted >= min_losses && record_->sane_step < step - 1;
   const bool is_within = std::isfinite(loss) && loss <= (has_left ? record_->mean : limit());
   if (!record_) record_ = LossRecord{};
   record_->last = loss;
@@ -110,7 +109,7 @@ std::string shell_word(const fs::path& path) {
   return quoted + "'";
 }
 
-std::string way_back(const fs::path& folder, Index steps_done, const LossRange& losses) {
+std::string return_advice(const fs::path& folder, Index steps_done, const LossRange& losses) {
   if (folder.empty() || !losses.record()) return "";
   std::string text =
       has_left_range(losses, steps_done) ? how_the_loss_went(losses, steps_done) : "";

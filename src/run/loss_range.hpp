@@ -45,8 +45,8 @@ bool has_left_range(const LossRange& losses, Index steps_done);
 /// it did), the newest sane checkpoint, and the shell command that moves later checkpoints away.
 /// Empty if `folder` is empty or no loss is recorded. Throws Error(files) if the folder cannot be
 /// listed.
-std::string way_back(const std::filesystem::path& folder, Index steps_done,
-                     const LossRange& losses);
+std::string return_advice(const std::filesystem::path& folder, Index steps_done,
+                          const LossRange& losses);
 
 /// Quotes a path for a shell if necessary.
 std::string shell_word(const std::filesystem::path& path);

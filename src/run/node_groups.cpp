@@ -27,8 +27,8 @@ metrics::Spread spread_of(const std::vector<metrics::NodeRow>& rows,
                           double metrics::NodeRow::*value) {
   metrics::Spread spread{rows.front().*value, 0, rows.front().*value};
   for (const metrics::NodeRow& row : rows) {
-    spread.least = std::min(spread.least, row.*value);
-    spread.most = std::max(spread.most, row.*value);
+    spread.min = std::min(spread.min, row.*value);
+    spread.max = std::max(spread.max, row.*value);
     spread.mean += row.*value / static_cast<double>(rows.size());
   }
   return spread;
@@ -66,8 +66,8 @@ metrics::NodesRecord NodeGroups::record(std::span<const RankTime> times, Index s
   record.compute = spread_of(record.rows, &metrics::NodeRow::compute_seconds);
   record.wait = spread_of(record.rows, &metrics::NodeRow::wait_seconds);
   std::ranges::stable_sort(record.rows, std::ranges::greater{}, &metrics::NodeRow::compute_seconds);
-  if (record.count > metrics::most_node_rows)
-    record.rows.resize(static_cast<std::size_t>(metrics::most_node_rows));
+  if (record.count > metrics::max_node_rows)
+    record.rows.resize(static_cast<std::size_t>(metrics::max_node_rows));
   return record;
 }
 

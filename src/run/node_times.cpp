@@ -31,14 +31,14 @@ double operations_of(const deck::Config& config, const engine::Blueprint& bluepr
 
 NodeTimes::NodeTimes(const deck::Config& config, const engine::Machinery& machinery,
                      const engine::Blueprint& blueprint, metrics::Console& console,
-                     metrics::JsonlSink* sink, const LeastInterval& least)
+                     metrics::JsonlSink* sink, const MinInterval& min_interval)
     : world_(machinery.grid.world()),
       data_(*machinery.data),
       tensor_(*machinery.tensor),
       console_(console),
       sink_(sink),
       share_(config.run.slow_node_share),
-      least_(least) {
+      min_interval_(min_interval) {
   const std::vector<std::string> hosts = world_.gather(runtime::host_name());
   std::vector<double> operations =
       world_.all_gather(operations_of(config, blueprint, machinery.grid));
@@ -60,7 +60,8 @@ void NodeTimes::Interval::add(const Interval& other) {
 }
 
 bool NodeTimes::is_due() const {
-  return world_.is_root() && interval_.steps >= least_.steps && mine_.seconds >= least_.seconds;
+  return world_.is_root() && interval_.steps >= min_interval_.steps &&
+         mine_.seconds >= min_interval_.seconds;
 }
 
 Index NodeTimes::agree(Index mine) {
@@ -114,7 +115,7 @@ void NodeTimes::finish(Index steps_done) {
   const metrics::NodesRecord record =
       groups_->record(total_.times, steps_done, total_.steps, slow_nodes_->slow());
   const bool is_uneven =
-      share_ > 0 && record.compute.most - record.compute.mean > share_ * record.seconds;
+      share_ > 0 && record.compute.max - record.compute.mean > share_ * record.seconds;
   if (record.count > 1 && (!record.by_rank || is_uneven))
     console_.note(metrics::node_table(record));
 }

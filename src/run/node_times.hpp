@@ -16,7 +16,7 @@
 namespace kzero::run {
 
 /// The minimum length of an interval between reports.
-struct LeastInterval {
+struct MinInterval {
   double seconds = 10;  // of steps: long enough for meaningful means
   Index steps = 3;
 };
@@ -27,7 +27,7 @@ class NodeTimes {
   /// Collective over all ranks of the grid.
   NodeTimes(const deck::Config& config, const engine::Machinery& machinery,
             const engine::Blueprint& blueprint, metrics::Console& console, metrics::JsonlSink* sink,
-            const LeastInterval& least = {});
+            const MinInterval& min_interval = {});
 
   /// Runs a step, adds its time, and returns its result. Not collective by itself.
   template <class F>
@@ -78,7 +78,7 @@ class NodeTimes {
   metrics::Console& console_;
   metrics::JsonlSink* sink_;
   double share_;
-  LeastInterval least_;
+  MinInterval min_interval_;
   std::optional<NodeGroups> groups_;  // on the root, like slow_nodes_
   std::optional<SlowNodes> slow_nodes_;
   RankTime mine_;               // of this rank, since the last gather()

@@ -22,17 +22,17 @@ using metrics::RecordedState;
 
 /// Lists each host once, in order. Names only the first few.
 std::string hosts_in_words(const std::vector<std::string>& of_ranks) {
-  constexpr std::size_t most_names = 8;
+  constexpr std::size_t max_names = 8;
   std::vector<std::string> hosts;
   std::set<std::string> seen;
   for (const std::string& host : of_ranks) {
     if (seen.insert(host).second) hosts.push_back(host);
   }
   std::string text;
-  for (std::size_t i = 0; i < std::min(hosts.size(), most_names); ++i)
+  for (std::size_t i = 0; i < std::min(hosts.size(), max_names); ++i)
     text += (i > 0 ? ", " : "") + hosts[i];
-  return hosts.size() > most_names ? fmt::format("{} and {} more", text, hosts.size() - most_names)
-                                   : text;
+  return hosts.size() > max_names ? fmt::format("{} and {} more", text, hosts.size() - max_names)
+                                  : text;
 }
 
 /// The file contains null for every number that is not finite. `recorded` is then NaN.

@@ -11,7 +11,7 @@ namespace kzero::run {
 namespace {
 
 constexpr Index intervals_to_change = 2;
-constexpr std::size_t most_lines = 3;  // of one interval
+constexpr std::size_t max_lines = 3;  // of one interval
 
 // A rank lacks cores only if it computes longer than the others by this factor.
 constexpr double slower_without_core = 1.25;
@@ -102,9 +102,9 @@ std::vector<SlowNodes::Finding> SlowNodes::findings(std::span<const RankTime> ti
       const RankTime& time = times[rank];
       return time.computed() + time.no_core;
     };
-    const double least =
+    const double shortest =
         busy(*std::ranges::min_element(groups_.groups()[finding.group].ranks, {}, busy));
-    finding.is_one = least - finding.others - finding.others_no_core < 0.5 * share_ * mean;
+    finding.is_one = shortest - finding.others - finding.others_no_core < 0.5 * share_ * mean;
   }
   return found;
 }
@@ -122,9 +122,9 @@ std::vector<std::string> SlowNodes::judge(std::span<const RankTime> times, Index
     state = {!state.slow, 0};
     lines.push_back(state.slow ? slow_line(finding, steps) : quick_line(finding, steps));
   }
-  if (lines.size() > most_lines) {
-    const std::size_t more = lines.size() - most_lines;
-    lines.resize(most_lines);
+  if (lines.size() > max_lines) {
+    const std::size_t more = lines.size() - max_lines;
+    lines.resize(max_lines);
     lines.push_back(fmt::format("{} further {} have become slow, or are no longer slow", more,
                                 groups_.by_rank() ? "ranks" : "nodes"));
   }

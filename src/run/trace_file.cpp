@@ -157,16 +157,16 @@ std::string TraceFile::summary() const {
   std::string text = fmt::format("time line of {} in {}: {} spans of {} {}", steps_, path_.string(),
                                  spans_, ranks_.size(), ranks_.size() == 1 ? "rank" : "ranks");
   if (accuracy() > 0) text += fmt::format(", clocks agree to {:.1f} us", accuracy());
-  Index lost = 0, most = 0;
+  Index lost = 0, max_lost = 0;
   for (const TracedRank& rank : ranks_) {
     lost += rank.lost;
-    most = std::max(most, rank.lost);
+    max_lost = std::max(max_lost, rank.lost);
   }
   if (lost == 0) return text;
   return text + fmt::format(
                     "\nwarning     the time line lacks {} spans that did not fit; record fewer "
                     "steps, or raise run.profile_buffer by {}",
-                    lost, format_bytes(most * static_cast<Index>(sizeof(SpanRecord))));
+                    lost, format_bytes(max_lost * static_cast<Index>(sizeof(SpanRecord))));
 }
 
 }  // namespace kzero::run

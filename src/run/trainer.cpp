@@ -381,7 +381,7 @@ ExitCode Trainer::run_steps() {
     checkpoints_->finish();
     finish({mismatch != nullptr ? mismatch->reason() : "diverged", 0, error.code()}, done);
     std::string text = error.what();  // every rank threw the same
-    const std::string back = mismatch == nullptr ? checkpoints_->way_back(done) : "";
+    const std::string back = mismatch == nullptr ? checkpoints_->return_advice(done) : "";
     if (!back.empty()) text += '\n' + back;
     throw grid::AgreedError(error.code(), text);
   }

@@ -16,7 +16,7 @@ Index AgreementPace::pack(Index wish, Clock::time_point now) const {
 }
 
 Index AgreementPace::unpack(Index agreed, Clock::time_point now) {
-  constexpr Index target = std::chrono::microseconds(least_interval).count();
+  constexpr Index target = std::chrono::microseconds(min_interval).count();
   const Index passed = agreed % time_range;
   const Index fitting = static_cast<Index>(
       static_cast<double>(rounds_) * static_cast<double>(target) / static_cast<double>(passed));

@@ -16,7 +16,7 @@ class AgreementPace {
   using Clock = std::chrono::steady_clock;
 
   /// If rounds take at least this long, each has an agreement. The first round always has one.
-  static constexpr std::chrono::milliseconds least_interval{50};
+  static constexpr std::chrono::milliseconds min_interval{50};
 
   /// Counts a round that is about to begin. Returns whether the ranks agree before it.
   bool is_due() { return ++rounds_ >= interval_; }

@@ -72,12 +72,12 @@ AvailableMemory group_left(const fs::path& group, const Version& version) {
 
 /// The smallest remainder of a group and of all groups that contain it. A container may list groups
 /// by paths that it cannot see; those levels are skipped and set no limit.
-AvailableMemory least_left(const Version& version, fs::path group) {
-  AvailableMemory least{unlimited};
+AvailableMemory min_left(const Version& version, fs::path group) {
+  AvailableMemory smallest{unlimited};
   for (group = group.relative_path();; group = group.parent_path()) {
     const AvailableMemory left = group_left(version.root / group, version);
-    if (left.bytes < least.bytes) least = left;
-    if (group.empty()) return least;
+    if (left.bytes < smallest.bytes) smallest = left;
+    if (group.empty()) return smallest;
   }
 }
 
@@ -93,7 +93,7 @@ AvailableMemory available_memory(const KernelFolders& folders) {
   // no progress.
   const Version two{
       cgroup, {"memory.max", "memory.high"}, "memory.current", {"inactive_file", "active_file"}};
-  AvailableMemory least{kernel_available(folders.proc)};
+  AvailableMemory smallest{kernel_available(folders.proc)};
   std::ifstream groups(fs::path(folders.proc) / "self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:memory:/path", "0::/path"
     const std::size_t names = line.find(':') + 1, path = line.find(':', names) + 1;
@@ -101,10 +101,10 @@ AvailableMemory available_memory(const KernelFolders& folders) {
     const std::string controllers = fmt::format(",{},", line.substr(names, path - 1 - names));
     const bool is_two = line.starts_with("0::");
     if (!is_two && controllers.find(",memory,") == std::string::npos) continue;
-    const AvailableMemory left = least_left(is_two ? two : one, line.substr(path));
-    if (left.bytes < least.bytes) least = left;
+    const AvailableMemory left = min_left(is_two ? two : one, line.substr(path));
+    if (left.bytes < smallest.bytes) smallest = left;
   }
-  return least;
+  return smallest;
 }
 
 std::string memory_shortage(Index bytes, Index node_ranks) {

@@ -18,7 +18,7 @@
 
 #include "base/error.hpp"
 #include "base/pause.hpp"
-#include "runtime/departure.hpp"
+#include "runtime/call_limit.hpp"
 #include "runtime/execution.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/launch.hpp"
@@ -63,7 +63,7 @@ void wait_for_all_ranks() {
 void finalize_mpi(bool has_several_nodes, int exit_code) {
   expect_closed_connection();
   flush_output();
-  const DepartureLimit limit(finalize_limit, exit_code);
+  const CallLimit limit(finalize_limit, exit_code);
   if (has_several_nodes) {
     wait_for_all_ranks();
     has_left_mpi = leave_hydra(make_progress);
@@ -138,8 +138,8 @@ void set_defaults_of_libraries() {
 }  // namespace
 
 Session::Session(const SessionOptions& options)
-    : start_limit_(std::make_unique<DepartureLimit>(start_limit(launch_size().value_or(1)),
-                                                    code_of_a_late_start, give_up_start)) {
+    : start_limit_(std::make_unique<CallLimit>(start_limit(launch_size().value_or(1)),
+                                               code_of_a_late_start, give_up_start)) {
   keep_freed_memory();
   set_defaults_of_libraries();
   int level = 0;

@@ -14,19 +14,19 @@ struct SessionOptions {
   /// Chooses `threads` after MPI and before Kokkos are initialized. Collective. Throws only errors
   /// that every rank throws alike.
   std::function<Index()> choose_threads{};
-  /// True for commands that start a heartbeat: start_limit() (departure.hpp) bounds the time until
+  /// True for commands that start a heartbeat: start_limit() (call_limit.hpp) bounds the time until
   /// end_start(). Otherwise it bounds the constructor alone.
   bool has_heartbeat = false;
 };
 
-class DepartureLimit;
+class CallLimit;
 
 class Session {
  public:
   /// Collective over all processes of the launch. Throws Error(other) if MPI grants too low a
   /// thread level.
   explicit Session(const SessionOptions& options);
-  /// Collective over all processes. If MPI does not let go within finalize_limit (departure.hpp),
+  /// Collective over all processes. If MPI does not let go within finalize_limit (call_limit.hpp),
   /// ends this process with the code given to leave_on_signals().
   ~Session();
   Session(const Session&) = delete;
@@ -56,7 +56,7 @@ class Session {
   int node_size_ = 1;
   Index threads_ = 1;
   Index node_cores_ = 0;
-  mutable std::unique_ptr<DepartureLimit> start_limit_;
+  mutable std::unique_ptr<CallLimit> start_limit_;
 };
 
 /// Kokkos without MPI, for a program of one process that measures: initialized with so many

@@ -11,7 +11,7 @@ namespace kzero::runtime {
 namespace {
 
 // A step has several waits for each unit. The list must not grow if nobody calls take_seconds().
-constexpr std::size_t most_spans = 8192;
+constexpr std::size_t max_spans = 8192;
 
 /// A point whose time is recorded, unlike that of runtime::Event.
 class TimedPoint {
@@ -74,7 +74,7 @@ StreamTimer::StreamTimer() : spans_(std::make_unique<Spans>()) {}
 StreamTimer::~StreamTimer() = default;
 
 void StreamTimer::begin(const Execution& stream) {
-  spans_->is_open = spans_->passing.size() < most_spans;
+  spans_->is_open = spans_->passing.size() < max_spans;
   if (spans_->is_open) spans_->add().begin.record(stream);
 }
 

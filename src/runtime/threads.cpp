@@ -17,7 +17,7 @@ constexpr const char* variable = "OMP_NUM_THREADS";
 
 /// The largest thread count accepted. Machines limit the number of threads, and OpenMP ends the
 /// process if it cannot start them.
-Index most_threads() { return std::max<Index>(1024, usable_cores()); }
+Index max_threads() { return std::max<Index>(1024, usable_cores()); }
 
 }  // namespace
 
@@ -36,17 +36,16 @@ std::optional<Index> threads_of_environment() {
   Index count = 0;
   const auto [rest, problem] = std::from_chars(first.data(), first.data() + first.size(), count);
   KZERO_REQUIRE(problem == std::errc{} && rest == first.data() + first.size() && count >= 1 &&
-                    count <= most_threads(),
+                    count <= max_threads(),
                 ExitCode::usage,
                 "{} must be a number of threads from 1 to {}, found '{}'; correct or unset it",
-                variable, most_threads(), text);
+                variable, max_threads(), text);
   return count;
 }
 
 void require_startable(Index threads) {
-  KZERO_REQUIRE(threads <= most_threads(), ExitCode::usage,
-                "run.threads must be at most {} on this machine, found {}", most_threads(),
-                threads);
+  KZERO_REQUIRE(threads <= max_threads(), ExitCode::usage,
+                "run.threads must be at most {} on this machine, found {}", max_threads(), threads);
 }
 
 Threads threads_per_rank(Index asked, Index node_ranks) {

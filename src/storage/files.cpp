@@ -134,7 +134,7 @@ void OutputFile::close() {
 
 namespace {
 
-constexpr int most_attempts = 100;  // each needs another process that creates or removes the file
+constexpr int max_attempts = 100;  // each needs another process that creates or removes the file
 
 int open_file(const std::string& path, int flags) {
   return uninterrupted([&] {
@@ -192,7 +192,7 @@ void remove_left_file(const std::string& path, FileLock lock) {
 
 int create_fresh(const std::filesystem::path& file, FileLock lock) {
   const std::string path = file.string();
-  for (int i = 0; i < most_attempts; ++i) {
+  for (int i = 0; i < max_attempts; ++i) {
     const int id = open_file(path, O_CREAT | O_EXCL);
     if (id < 0) {
       require_done(errno == EEXIST, path, "cannot be created");

@@ -30,7 +30,7 @@ bool read_text(hid_t attribute, std::string& text) {
   return take_text(text, [&](char** memory) { return H5Aread(attribute, type.id(), memory); });
 }
 
-std::vector<std::string> read_texts(hid_t source, hsize_t most_bytes,
+std::vector<std::string> read_texts(hid_t source, hsize_t max_bytes,
                                     const std::filesystem::path& path, const std::string& dataset) {
   const Hdf5Handle type = text_type(), space(H5Dget_space(source), H5Sclose),
                    one(H5Screate(H5S_SCALAR), H5Sclose);
@@ -49,7 +49,7 @@ std::vector<std::string> read_texts(hid_t source, hsize_t most_bytes,
     KZERO_REQUIRE(is_read, ExitCode::files, "{}: cannot read text {} of dataset {}", path.string(),
                   i, dataset);
     bytes += text.size();
-    KZERO_REQUIRE(bytes <= most_bytes, ExitCode::files,
+    KZERO_REQUIRE(bytes <= max_bytes, ExitCode::files,
                   "{}: the first {} texts of dataset {} have {} bytes, more than the file",
                   path.string(), i + 1, dataset, bytes);
   }

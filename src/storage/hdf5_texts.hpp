@@ -21,9 +21,9 @@ Hdf5Handle text_type();
 bool read_text(hid_t attribute, std::string& text);
 
 /// Reads the texts of a dataset of at most one dimension, one after another: thousands of texts may
-/// be the same bytes of the file. Throws Error(files) if together they have more than `most_bytes`,
+/// be the same bytes of the file. Throws Error(files) if together they have more than `max_bytes`,
 /// or if HDF5 fails; `path` and `dataset` are for messages.
-std::vector<std::string> read_texts(hid_t source, hsize_t most_bytes,
+std::vector<std::string> read_texts(hid_t source, hsize_t max_bytes,
                                     const std::filesystem::path& path, const std::string& dataset);
 
 }  // namespace kzero::storage

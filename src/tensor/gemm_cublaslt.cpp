@@ -20,7 +20,7 @@ namespace {
 
 /// The largest alignment that is distinguished. Arenas and units of parameters are aligned to no
 /// more than this, and a value has the same distance from such a boundary in every ZeRO stage.
-constexpr Index most_alignment = 64;
+constexpr Index max_alignment = 64;
 
 /// The library reads gelu_input in steps of this many columns.
 constexpr Index gelu_columns = 8;
@@ -32,7 +32,7 @@ constexpr std::uintptr_t epilogue_alignment = 16;
 
 Index alignment_of(const void* data) {
   const auto address = std::bit_cast<std::uintptr_t>(data);
-  return std::min(most_alignment, Index{1} << std::min(std::countr_zero(address), 62));
+  return std::min(max_alignment, Index{1} << std::min(std::countr_zero(address), 62));
 }
 
 bool fits_epilogue(const void* data) {
@@ -41,7 +41,7 @@ bool fits_epilogue(const void* data) {
 
 /// Returns an address that is aligned as little as an epilogue's operand may be. A heuristic that
 /// looks at addresses then chooses the same algorithm for all of them.
-const void* least_aligned(const void* data) {
+const void* minimally_aligned(const void* data) {
   return std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(data) | epilogue_alignment);
 }
 
@@ -165,7 +165,7 @@ Description make_description(const GemmProblem& p) {
   set(description, CUBLASLT_MATMUL_DESC_TRANSB, operation(p.a.transpose), p);
   set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p), p);
   if (p.gelu_input) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{p.n}, p);
-  set_operands(description, least_aligned(p.bias), least_aligned(p.gelu_input), p);
+  set_operands(description, minimally_aligned(p.bias), minimally_aligned(p.gelu_input), p);
   return description;
 }
 

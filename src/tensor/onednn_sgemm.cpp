@@ -14,14 +14,14 @@ namespace {
 
 // Sizes of a tile of C and of the part of its sums that one call of sgemm adds. The packed block of
 // B has 1 MiB. The steps are the rows and columns that sgemm's innermost loop keeps in registers.
-constexpr Index most_rows = 96, row_step = 6;
-constexpr Index most_columns = 512, column_step = 16;
-constexpr Index most_terms = 512, term_step = 16;
+constexpr Index max_rows = 96, row_step = 6;
+constexpr Index max_columns = 512, column_step = 16;
+constexpr Index max_terms = 512, term_step = 16;
 
-/// The size of equal parts of `all`, of at most `most` elements each. A multiple of `step`, as is
-/// `most`.
-Index part_of(Index all, Index most, Index step) {
-  const Index parts = std::max<Index>(1, ceil_div(all, most));
+/// The size of equal parts of `all`, of at most `max` elements each. A multiple of `step`, as is
+/// `max`.
+Index part_of(Index all, Index max, Index step) {
+  const Index parts = std::max<Index>(1, ceil_div(all, max));
   return std::max(step, round_up(ceil_div(all, parts), step));
 }
 
@@ -73,15 +73,15 @@ bool divides_sums() {
 /// threads within a parallel region. A thread keeps the block of B for all its tiles of a column.
 dnnl_status_t tiled_sgemm(Index m, Index n, Index k, const Operand& a, const Operand& b, float beta,
                           float* c, Index c_stride) {
-  const Index height = part_of(m, most_rows, row_step);
-  const Index width = part_of(n, most_columns, column_step);
-  const Index depth = part_of(k, most_terms, term_step);
+  const Index height = part_of(m, max_rows, row_step);
+  const Index width = part_of(n, max_columns, column_step);
+  const Index depth = part_of(k, max_terms, term_step);
   const Index down = ceil_div(m, height), tiles = down * ceil_div(n, width);
   int statuses = dnnl_success;  // which is 0
   // Kokkos would let the host wait for the device after a reduction.
 #pragma omp parallel reduction(| : statuses)
   {
-    thread_local PackedBlock rows(most_rows, most_terms), columns(most_terms, most_columns);
+    thread_local PackedBlock rows(max_rows, max_terms), columns(max_terms, max_columns);
     for (Index l = 0; l < k; l += depth) {
       const Index terms = std::min(depth, k - l);
       Index packed = -1;

@@ -40,17 +40,17 @@ const std::string& Rules::text_of(const Json& value, const std::string& key) con
 }
 
 bool Rules::flag_of(const Json& object, const std::string& prefix, const char* key,
-                    bool usual) const {
+                    bool default_value) const {
   const Json& value = at(object, key);
-  if (value.is_null()) return usual;
+  if (value.is_null()) return default_value;
   if (!value.is_boolean()) refuse(prefix + key, value, "true or false is needed there");
   return value.get<bool>();
 }
 
 Token Rules::id_of(const Json& value, const std::string& key) const {
-  constexpr std::uint64_t most = 2'000'000;  // a table has an entry for each id up to the largest
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most) {
-    refuse(key, value, fmt::format("an id is a whole number from 0 to {}", most));
+  constexpr std::uint64_t max_id = 2'000'000;  // a table has an entry for each id up to the largest
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max_id) {
+    refuse(key, value, fmt::format("an id is a whole number from 0 to {}", max_id));
   }
   return value.get<Token>();
 }

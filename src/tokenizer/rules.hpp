@@ -33,8 +33,9 @@ class Rules {
 
   const std::string& text_of(const Json& value, const std::string& key) const;
 
-  /// The value of an object's key, which is true or false; `usual` without it.
-  bool flag_of(const Json& object, const std::string& prefix, const char* key, bool usual) const;
+  /// The value of an object's key, which is true or false; `default_value` without it.
+  bool flag_of(const Json& object, const std::string& prefix, const char* key,
+               bool default_value) const;
 
   Token id_of(const Json& value, const std::string& key) const;
 

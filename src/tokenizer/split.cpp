@@ -23,9 +23,9 @@ class Scanner {
     return !is_end(offset) && at(offset).kind == kind;
   }
 
-  /// The end of a run of characters of one class that begins at an offset, at most `most` of them.
-  std::size_t run(std::size_t from, Kind kind, int most = 0) const {
-    for (int count = 0; !is_end(from) && (most == 0 || count < most); ++count) {
+  /// The end of a run of characters of one class that begins at an offset, at most `max` of them.
+  std::size_t run(std::size_t from, Kind kind, int max = 0) const {
+    for (int count = 0; !is_end(from) && (max == 0 || count < max); ++count) {
       const Character next = at(from);
       if (next.kind != kind) break;
       from = next.end;
@@ -112,9 +112,9 @@ std::size_t llama3_end(const Scanner& scan, int digits) {
   return scan.white_space();
 }
 
-/// A run of at most `most` numbers, or of everything else.
-std::size_t digits_end(const Scanner& scan, int most) {
-  if (scan.has(scan.begin(), Kind::number)) return scan.run(scan.begin(), Kind::number, most);
+/// A run of at most `max` numbers, or of everything else.
+std::size_t digits_end(const Scanner& scan, int max) {
+  if (scan.has(scan.begin(), Kind::number)) return scan.run(scan.begin(), Kind::number, max);
   std::size_t end = scan.begin();
   while (!scan.is_end(end) && !scan.has(end, Kind::number)) end = scan.at(end).end;
   return end;

@@ -41,7 +41,7 @@ std::string file_in(const std::string& path) {
 class Tokenizer::Encoding {
  public:
   static constexpr std::size_t longest_kept = 64;
-  static constexpr std::size_t most_kept = std::size_t{1} << 16U;
+  static constexpr std::size_t max_kept = std::size_t{1} << 16U;
 
   struct Tokens {
     std::size_t begin, end;  // of `pool`
@@ -111,8 +111,8 @@ std::vector<Token> Tokenizer::encode(std::string_view text) const {
   const auto invalid = first_invalid_byte(text);
   KZERO_REQUIRE(!invalid, ExitCode::files, "the text is not UTF-8: byte {} is 0x{:02x}", *invalid,
                 static_cast<unsigned>(static_cast<unsigned char>(text[*invalid])));
-  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
-  const std::size_t longest = marks_ ? most / space_mark.size() - 1 : most;
+  constexpr auto max = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
+  const std::size_t longest = marks_ ? max / space_mark.size() - 1 : max;
   KZERO_REQUIRE(text.size() < longest, ExitCode::files,
                 "a text of {} is too long to be encoded at once; the limit is {}",
                 format_bytes(static_cast<Index>(text.size())),
@@ -223,7 +223,7 @@ void Tokenizer::merge_word(std::string_view word, Encoding& encoding) const {
     take_symbols(word, encoding.symbols);
     merges_.apply(encoding.symbols, encoding.tokens, encoding.scratch);
   }
-  if (word.size() > Encoding::longest_kept || encoding.kept.size() >= Encoding::most_kept) return;
+  if (word.size() > Encoding::longest_kept || encoding.kept.size() >= Encoding::max_kept) return;
   const std::size_t pooled = encoding.pool.size();
   encoding.pool.insert(encoding.pool.end(), encoding.tokens.begin() + static_cast<Index>(begin),
                        encoding.tokens.end());

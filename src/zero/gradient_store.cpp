@@ -55,7 +55,7 @@ void GradientStore<T>::take_open_sums(memory::Arenas& arenas) {
 }
 
 template <class T>
-UnitTerms<T> GradientStore<T>::terms_of(Index u) const {
+UnitGradients<T> GradientStore<T>::terms_of(Index u) const {
   const bool is_elsewhere = has_chunks() && options_.stage.gradients == Placement::replicated;
   return {units_[u], targets_, is_elsewhere ? held_.unit(u) : units_[u]};
 }

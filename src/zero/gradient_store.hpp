@@ -77,7 +77,7 @@ class GradientStore {
   bool stays() const { return options_.stage.gradients == Placement::replicated && !has_chunks(); }
   void set(Index u, T* first);
   void take_open_sums(memory::Arenas& arenas);
-  UnitTerms<T> terms_of(Index u) const;
+  UnitGradients<T> terms_of(Index u) const;
   UnitSums<T> sums_of(Index u) const;
   void end_reductions();
 

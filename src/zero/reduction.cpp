@@ -10,7 +10,7 @@ namespace kzero::zero {
 using comm::ConstSpan;
 using comm::Span;
 using kernels::OpenSums;
-using kernels::PerRank;
+using kernels::RankValues;
 
 namespace {
 
@@ -30,7 +30,7 @@ OpenSums from(const OpenSums& open, Index at) {
 template <class T>
 Reduction<T>::Reduction(const tensor::Execution& exec, ReductionStream& stream,
                         comm::Communicator& comm, const Bucket& bucket,
-                        const param::UnitLayout& layout, const UnitTerms<T>& terms,
+                        const param::UnitLayout& layout, const UnitGradients<T>& terms,
                         const UnitSums<T>& sums, Result result, Order order, const SumPlan& plan,
                         Index round)
     : exec_(&exec),
@@ -155,8 +155,8 @@ void Reduction<T>::add_in_node(Index number) const {
     const T* others = shape.node_ranks == 1 ? nullptr
                                             : bucket_->template gradients<T>(number) +
                                                   owner * shape.node_ranks * count;
-    const PerRank<T> values{others, count, shard(shape.rank_at(place(), owner)) + at, terms,
-                            static_cast<int>(place())};
+    const RankValues<T> values{others, count, shard(shape.rank_at(place(), owner)) + at, terms,
+                               static_cast<int>(place())};
     kernels::add_terms<T, float>(stream_->stream, values, plan_->node_terms(round_),
                                  from(sums_.node, owner * layout_->shard + at),
                                  vector(bucket_->node_sums(number) + owner * count, count));
@@ -195,16 +195,16 @@ void Reduction<T>::add_up(Index number) const {
   }
   const auto present = static_cast<int>(plan_->owner_count(round_));
   if (plan_->route() != Route::terms) {
-    const PerRank<float> values{bucket_->arriving(number), count,
-                                bucket_->node_sums(number) + node() * count, present,
-                                static_cast<int>(node())};
+    const RankValues<float> values{bucket_->arriving(number), count,
+                                   bucket_->node_sums(number) + node() * count, present,
+                                   static_cast<int>(node())};
     return kernels::add_terms<float, T>(stream, values, terms, open, out);
   }
   const bool is_single = comm_->size() == 1;
   if (is_single && is_complete) return;
   const T* others = is_single ? own : bucket_->template gradients<T>(number);
-  const PerRank<T> values{others, is_single ? terms_.stride : count, own, present,
-                          static_cast<int>(plan_->first_term(comm_->rank()))};
+  const RankValues<T> values{others, is_single ? terms_.stride : count, own, present,
+                             static_cast<int>(plan_->first_term(comm_->rank()))};
   kernels::add_terms<T, T>(stream, values, terms, open, out);
 }
 

@@ -17,7 +17,7 @@ namespace kzero::zero {
 /// This rank's gradients of a unit, which are its terms of the sum: one of each chunk of its part
 /// of a micro-batch.
 template <class T>
-struct UnitTerms {
+struct UnitGradients {
   T* first = nullptr;  // [padded]
   Index stride = 0;    // between chunks
   T* whole = nullptr;  // [padded], where Result::all_reduced gathers the sum
@@ -51,7 +51,7 @@ class Reduction {
   /// objects must live until finish(). A stream has at most one reduction in flight. Collective
   /// over the communicator's group.
   Reduction(const tensor::Execution& exec, ReductionStream& stream, comm::Communicator& comm,
-            const Bucket& bucket, const param::UnitLayout& layout, const UnitTerms<T>& terms,
+            const Bucket& bucket, const param::UnitLayout& layout, const UnitGradients<T>& terms,
             const UnitSums<T>& sums, Result result, Order order, const SumPlan& plan, Index round);
 
   /// Finishes the messages and the sums. Later work on `exec` sees the sums. With
@@ -85,7 +85,7 @@ class Reduction {
   comm::Communicator* comm_;
   const Bucket* bucket_;
   const param::UnitLayout* layout_;
-  UnitTerms<T> terms_;
+  UnitGradients<T> terms_;
   UnitSums<T> sums_;
   Result result_;
   Order order_;

@@ -24,12 +24,12 @@ class Window {
   /// Moves the front to operation `front`. Returns the units that enter the window, nearest first.
   /// Earlier operations stay until leave().
   std::vector<Index> reach(std::size_t front) {
-    if (end_ > front && !reads_[front].empty()) --behind_;  // it becomes the front
+    if (end_ > front && !reads_[front].empty()) --after_front_;  // it becomes the front
     std::vector<Index> entered;
     for (; end_ < reads_.size(); ++end_) {
       if (end_ > front && !reads_[end_].empty()) {
-        if (behind_ == ahead_) break;
-        ++behind_;
+        if (after_front_ == ahead_) break;
+        ++after_front_;
       }
       for (const Index unit : reads_[end_]) {
         if (uses_[unit]++ == 0) entered.push_back(unit);
@@ -51,8 +51,8 @@ class Window {
 
  private:
   const std::vector<std::vector<Index>>& reads_;
-  std::vector<Index> uses_;   // by unit
-  Index ahead_, behind_ = 0;  // reading operations after the front: maximum and current
+  std::vector<Index> uses_;        // by unit
+  Index ahead_, after_front_ = 0;  // reading operations after the front: maximum and current
   std::size_t end_ = 0;
 };
 

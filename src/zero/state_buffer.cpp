@@ -4,22 +4,22 @@
 
 namespace kzero::zero {
 
-Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
-                const param::StateArray& array, Placement placement) {
+Index max_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
+               const param::StateArray& array, Placement placement) {
   const Index range = placement == Placement::replicated ? layout.elements : layout.shard;
-  Index most = 0;
-  for (std::size_t i = 0; i < spec.params.size() && most < range; ++i) {
+  Index largest = 0;
+  for (std::size_t i = 0; i < spec.params.size() && largest < range; ++i) {
     if (!array.extends_to(spec.params[i]) || spec.params[i].held() == 0) continue;
     // The ranks that hold a part of the parameter. Ranks without a part of any covered parameter
     // hold no elements.
     const Index first = layout.offsets[i] / range,
                 last = (layout.offsets[i] + spec.params[i].held() - 1) / range;
-    for (Index rank = first; rank <= last && most < range; ++rank) {
+    for (Index rank = first; rank <= last && largest < range; ++rank) {
       const Index begin = rank * range, end = std::min(begin + range, layout.elements);
-      most = std::max(most, param::CompactRange(spec, layout, array, begin, end).elements());
+      largest = std::max(largest, param::CompactRange(spec, layout, array, begin, end).elements());
     }
   }
-  return most;
+  return largest;
 }
 
 StateBuffer::StateBuffer(memory::Arenas& arenas, memory::Category category,
@@ -38,7 +38,7 @@ StateBuffer::StateBuffer(memory::Arenas& arenas, memory::Category category,
     const Range range = held(own.placement, unit, own.rank);
     begins.push_back(elements_);
     ranges_.emplace_back(table[u], unit, array, range.begin, range.end);
-    elements_ += round_up(most_held(table[u], unit, array, own.placement), param::shard_alignment);
+    elements_ += round_up(max_held(table[u], unit, array, own.placement), param::shard_alignment);
   }
   data_ = arenas.take<float>(category, elements_);
   for (const Index begin : begins) units_.push_back(data_ ? data_ + begin : nullptr);

@@ -17,8 +17,8 @@ struct StatePlacement {
 
 /// Returns the largest number of elements of a unit in an array that any rank holds under a
 /// placement. Every rank allocates this number, so all need the same memory.
-Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
-                const param::StateArray& array, Placement placement);
+Index max_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
+               const param::StateArray& array, Placement placement);
 
 class StateBuffer {
  public:

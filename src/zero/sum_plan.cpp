@@ -13,11 +13,11 @@ bool are_subtrees(Index terms, Index block) {
 }
 
 /// The most sums that are open after one of the rounds but the last, with `each` terms in a round.
-int most_open(Index rounds, Index each, Index block) {
-  int most = 0;
+int max_open(Index rounds, Index each, Index block) {
+  int largest = 0;
   for (Index round = 1; round < rounds; ++round)
-    most = std::max(most, kernels::open_sums(round * each, block));
-  return most;
+    largest = std::max(largest, kernels::open_sums(round * each, block));
+  return largest;
 }
 
 }  // namespace
@@ -59,13 +59,13 @@ Index SumPlan::owner_count(Index round) const {
 }
 
 int SumPlan::node_open() const {
-  return route_ == Route::step ? most_open(rounds(), node_ranks(), block_) : 0;
+  return route_ == Route::step ? max_open(rounds(), node_ranks(), block_) : 0;
 }
 
 int SumPlan::owner_open() const {
   if (route_ == Route::step) return 0;
-  return route_ == Route::rounds ? most_open(rounds(), nodes(), 1)
-                                 : most_open(rounds(), terms_of_round(), block_);
+  return route_ == Route::rounds ? max_open(rounds(), nodes(), 1)
+                                 : max_open(rounds(), terms_of_round(), block_);
 }
 
 }  // namespace kzero::zero

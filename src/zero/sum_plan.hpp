@@ -1,11 +1,11 @@
 // How the gradients of a step's micro-batches are added, and where. The order of the additions
-// depends on the deck alone (kernels/terms.hpp). The ranks and nodes only decide which of
+// depends on the deck alone (kernels/sum_order.hpp). The ranks and nodes only decide which of
 // them happen on the way to a sum's owner.
 #pragma once
 
 #include "base/node_shape.hpp"
 #include "deck/config.hpp"
-#include "kernels/terms.hpp"
+#include "kernels/sum_order.hpp"
 
 namespace kzero::zero {
 

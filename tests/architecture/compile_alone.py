@@ -24,7 +24,7 @@ from includes import header_path, includes, reached
 from new_commits import changed
 
 EXPENSIVE = frozenset({"CLI/CLI.hpp", "Kokkos_Core.hpp", "filesystem", "fmt/format.h", "nlohmann/json.hpp"})
-LEAST_FILES = 8  # that share a precompiled header
+MIN_FILES = 8  # that share a precompiled header
 
 
 def first_include(path):
@@ -88,7 +88,7 @@ def main(folder, commits=None):
     if change:
         commands = [c for c in commands if may_be_broken(c, change)]
     sets = [expensive(c) for c in commands]
-    common = [headers for headers, files in Counter(sets).items() if headers and files >= LEAST_FILES]
+    common = [headers for headers, files in Counter(sets).items() if headers and files >= MIN_FILES]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = dict(zip(common, pool.map(lambda h: precompile(h, shared, os.path.abspath(folder)), common)))

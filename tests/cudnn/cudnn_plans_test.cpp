@@ -101,7 +101,7 @@ TEST(CudnnPlans, RequestWhatIsOnRecord) {
 TEST(CudnnPlans, Compile) {
   const AttentionProblem grouped = problem(1, 1024, 8, 2, 64);
   AttentionProblem without_scores = grouped;
-  without_scores.most_scratch = Index{8} << 20;
+  without_scores.max_scratch = Index{8} << 20;
   ASSERT_FALSE(AttentionCalls(without_scores).stores_scores);
   for (const int capability : capabilities)
     EXPECT_EQ(refusal(grouped, capability, AttentionCalls(grouped).plan_bytes, true), "");

@@ -103,7 +103,7 @@ std::map<std::string, std::vector<ToldTensor>> tensors() {
   AttentionProblem call = p;
   call.shape.batch = call.shape.kv_heads = 1;
   call.shape.heads = 3;
-  p.most_scratch = AttentionCalls(call).plan_bytes;
+  p.max_scratch = AttentionCalls(call).plan_bytes;
   EXPECT_EQ(AttentionCalls(p).kv_heads, 1);
   told.clear();
   CudnnAttentionPlans::check(p, tests::device(90), AttentionCalls(p).plan_bytes, false);

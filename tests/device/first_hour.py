@@ -54,7 +54,7 @@ STAGES = (
 NO_DEVICE = "no device"
 CALL = 540  # seconds of one call by default; machines are often lent for calls of ten minutes
 SLOWER = 5  # times as long as a device, on a host that is busy with other builds
-LEAST = 15  # seconds for which no stage is begun
+MIN_SECONDS = 15  # seconds for which no stage is begun
 LONGEST_LOG = 4 << 20  # bytes; the end of a longer log is kept
 
 
@@ -143,7 +143,7 @@ def run_stages(machine, clock, stages, head, logs, output):
     found = []
     for number, (seconds, chains) in enumerate(stages):
         share = clock.left() / (len(stages) - number)
-        if machine.no_device or (number > 0 and clock.left() < LEAST):
+        if machine.no_device or (number > 0 and clock.left() < MIN_SECONDS):
             reason = NO_DEVICE if machine.no_device else "no time left in this call"
             found += [Found(name, reason=reason) for chain in chains for name in chain]
         else:

@@ -13,7 +13,7 @@ STICKY = re.compile(
     r"misaligned address|illegal memory access|illegal instruction|unspecified launch failure|hardware stack error|"
     r"invalid program counter|device-side assert|uncorrectable ECC error|launch timed out|invalid address space"
 )
-MOST_PROCESSES = 25
+MAX_PROCESSES = 25
 LONGEST_PROCESS = 240  # seconds
 LONGEST_MESSAGE = 12  # lines
 
@@ -125,7 +125,7 @@ def run_tests(launch, clock, chosen="*"):
     """Runs the tests that match a positive filter. launch(number, filter, seconds) runs process `number` and returns
     (how it ended, the texts of its ranks)."""
     tests = Tests()
-    while tests.processes < MOST_PROCESSES:
+    while tests.processes < MAX_PROCESSES:
         if clock.left() < 2:
             tests.problem = "no time left for the others"
             break
@@ -141,7 +141,7 @@ def run_tests(launch, clock, chosen="*"):
             tests.problem = f"no test ran: {ending}"
             break
     else:
-        tests.problem = f"given up after {MOST_PROCESSES} processes"
+        tests.problem = f"given up after {MAX_PROCESSES} processes"
     return tests
 
 

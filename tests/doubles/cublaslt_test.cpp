@@ -33,16 +33,16 @@ struct WithWorkspace {
 /// Ranges that begin `offset` elements after an address that is a multiple of 64.
 template <class T>
 struct Ranges {
-  static constexpr Index most = 64;
+  static constexpr Index max_offset = 64;
   Guarded<T> a, b, c, vector, addend;
   Index offset;
 
   Ranges(const Size& s, Index shift)
-      : a(numbers<T>(s.m * s.k + most, 1)),
-        b(numbers<T>(s.k * s.n + most, 2)),
-        c(numbers<T>(s.m * s.n + most, 3)),
-        vector(numbers<T>(s.m * s.n + most, 4)),
-        addend(numbers<T>(s.m * s.n + most, 5)),
+      : a(numbers<T>(s.m * s.k + max_offset, 1)),
+        b(numbers<T>(s.k * s.n + max_offset, 2)),
+        c(numbers<T>(s.m * s.n + max_offset, 3)),
+        vector(numbers<T>(s.m * s.n + max_offset, 4)),
+        addend(numbers<T>(s.m * s.n + max_offset, 5)),
         offset(shift) {}
 
   GemmProblem product(const Size& s) const {
@@ -126,7 +126,7 @@ TYPED_TEST(CublasLt, AsksByShapeAndAlignmentAlone) {
   const WithWorkspace with;
   for (const Extra extra : {Extra::none, Extra::bias, Extra::addend, Extra::gelu_gradient}) {
     if (extra == Extra::gelu_gradient && dtype_of<T> == Dtype::fp32) continue;
-    for (Index offset = 0; offset < Ranges<T>::most; ++offset) {
+    for (Index offset = 0; offset < Ranges<T>::max_offset; ++offset) {
       tests::AlgorithmRequest requests[2];
       for (auto& request : requests) {
         CublasLtGemm gemm;

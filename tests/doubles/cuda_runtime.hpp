@@ -38,7 +38,7 @@ void run_to(const Position& position);
 
 /// Returns whether what is enqueued on `stream` from now on comes after the position by the order
 /// of the stream, by events, or since the host waited.
-bool is_behind(const Position& position, cudaStream_t stream);
+bool is_after(const Position& position, cudaStream_t stream);
 
 /// Returns whether the stream exists, and the device that it was created on.
 bool is_stream(cudaStream_t stream);

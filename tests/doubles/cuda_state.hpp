@@ -43,7 +43,7 @@ struct CUstream_st {
   bool is_kept = false;  // not to be destroyed before the process ends
   std::deque<std::function<void()>> calls;
   std::size_t enqueued = 0, done = 0;
-  kzero::doubles::Clock behind;  // what later calls come after
+  kzero::doubles::Clock after;  // what later calls come after
 };
 
 struct CUevent_st {
@@ -51,7 +51,7 @@ struct CUevent_st {
   bool lives = true;
   cudaStream_t stream = nullptr;
   std::size_t calls = 0;
-  kzero::doubles::Clock behind;
+  kzero::doubles::Clock after;
   bool is_timed = false;
   std::size_t noted = 0;       // records of it that the stream has come past
   std::size_t recorded = 0;    // records of it

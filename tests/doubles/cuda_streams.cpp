@@ -36,7 +36,7 @@ void refuse_open_group(const char* function) {
 /// Enqueued calls are counted under the lock, and run without it.
 void push(cudaStream_t stream, std::function<void()> call) {
   const std::lock_guard lock(cuda().mutex);
-  merge(stream->behind, cuda().host);
+  merge(stream->after, cuda().host);
   stream->calls.push_back(std::move(call));
   ++stream->enqueued;
 }
@@ -100,13 +100,13 @@ void run_to(const Position& position) {
   }
 }
 
-bool is_behind(const Position& position, cudaStream_t stream) {
+bool is_after(const Position& position, cudaStream_t stream) {
   const std::lock_guard lock(cuda().mutex);
   const auto reaches = [&](const Clock& clock) {
     const auto found = clock.find(position.stream);
     return found != clock.end() && found->second >= position.calls;
   };
-  return position.stream == stream || reaches(stream->behind) || reaches(cuda().host);
+  return position.stream == stream || reaches(stream->after) || reaches(cuda().host);
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> call) {
@@ -153,7 +153,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const Position end = end_of(stream);
   run_to(end);
   const std::lock_guard lock(cuda().mutex);
-  merge(cuda().host, stream->behind);
+  merge(cuda().host, stream->after);
   merge(cuda().host, {{stream, end.calls}});
   return cudaSuccess;
 }
@@ -188,12 +188,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     violate("cudaEventRecord of an event of one device on a stream of another");
     return failed(cudaErrorInvalidResourceHandle);
   }
-  merge(stream->behind, cuda().host);
+  merge(stream->after, cuda().host);
   if (event->is_timed) note_time(event, stream);
   event->stream = stream;
   event->calls = stream->enqueued;
-  event->behind = stream->behind;
-  merge(event->behind, {{stream, stream->enqueued}});
+  event->after = stream->after;
+  merge(event->after, {{stream, stream->enqueued}});
   lock.unlock();
   if (event->is_timed && when == Calls::at_once) run_to({stream, event->calls});
   return cudaSuccess;
@@ -211,7 +211,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     run_to(point);
   }
   const std::lock_guard lock(cuda().mutex);
-  merge(stream->behind, event->behind);
+  merge(stream->after, event->after);
   return cudaSuccess;
 }
 
@@ -247,6 +247,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!event->stream) return cudaSuccess;
   run_to({event->stream, event->calls});
   const std::lock_guard lock(cuda().mutex);
-  merge(cuda().host, event->behind);
+  merge(cuda().host, event->after);
   return cudaSuccess;
 }

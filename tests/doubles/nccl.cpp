@@ -15,7 +15,7 @@ namespace {
 
 enum Kind { messages = 1, all_gather, reduce_scatter };
 
-constexpr std::size_t most_operations = 2048;  // of a group, by NCCL's guide
+constexpr std::size_t max_operations = 2048;  // of a group, by NCCL's guide
 
 /// The calls of a thread since it began a group.
 struct Group {
@@ -67,7 +67,7 @@ template <class Meets>
 ncclResult_t launch(ncclComm_t comm, cudaStream_t stream, const Meets& meets,
                     std::function<void()> run) {
   const bool follows_other = last_launch.stream && last_comm != comm && last_comm->lives;
-  if (follows_other && !keeps_launch_order() && !is_behind(last_launch, stream))
+  if (follows_other && !keeps_launch_order() && !is_after(last_launch, stream))
     return refuse(comm, "an operation whose order with another communicator's is left open");
   for (int r = 0; r < comm->size; ++r) {
     if (r != comm->rank && meets(r)) ++comm->launched[r];
@@ -94,7 +94,7 @@ ncclResult_t add_to_group(const Message& message, ncclComm_t comm, cudaStream_t 
     return status;
   if (message.peer < 0 || message.peer >= comm->size) return ncclInvalidArgument;
   if (group.depth == 0) return refuse(comm, "a message outside of groups, which may block");
-  if (group.messages.size() == most_operations) return ncclInvalidUsage;
+  if (group.messages.size() == max_operations) return ncclInvalidUsage;
   if (!group.messages.empty() && (stream != group.stream || comm != group.comm))
     return refuse(comm, "a group of several streams or communicators");
   const std::size_t bytes = message.elements * width_of(message.type);

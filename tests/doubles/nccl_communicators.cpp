@@ -163,7 +163,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
   Id words{};
   std::memcpy(&words, id.internal, sizeof words);
-  if (words.mark != mark || rank < 0 || rank >= ranks || ranks > most_ranks)
+  if (words.mark != mark || rank < 0 || rank >= ranks || ranks > max_ranks)
     return ncclInvalidArgument;
   if (starts_left >= 0 && starts_left-- == 0) return ncclSystemError;
   be_late();

@@ -10,7 +10,7 @@
 
 namespace kzero::doubles {
 
-inline constexpr int most_ranks = 8;
+inline constexpr int max_ranks = 8;
 
 /// An operation as a rank enqueued it. All ranks of a collective, and both ends of a message, have
 /// to agree on it.
@@ -19,7 +19,7 @@ struct Header {
   struct Count {
     std::int64_t communicator = 0;
     int rank = 0;
-    std::array<std::uint64_t, most_ranks> with{};
+    std::array<std::uint64_t, max_ranks> with{};
   };
 
   int kind = 0, type = 0, reduction = 0;

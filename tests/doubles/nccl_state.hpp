@@ -26,7 +26,7 @@ struct ncclComm {
   std::atomic<bool> is_aborted = false;
   std::optional<std::chrono::steady_clock::time_point> abort_seen{};  // of another rank
   std::atomic<ncclResult_t> error = ncclSuccess;
-  std::array<std::uint64_t, kzero::doubles::most_ranks> launched{};  // with each rank
+  std::array<std::uint64_t, kzero::doubles::max_ranks> launched{};  // with each rank
   kzero::doubles::Position last;  // after the operation that was enqueued last
 };
 

@@ -18,7 +18,7 @@ from defects import DEFECTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-most_names = 4  # of tests that fail
+max_names = 4  # of tests that fail
 
 
 def run(command, timeout):
@@ -39,8 +39,8 @@ def found_by(build, program, ranks):
         return None
     # Tests of several types have the type's number in their names.
     names = sorted({re.sub(r"/\d", "", name) for name in re.findall(r"\[  FAILED  \] (\w+(?:/\d)?\.\w+)", text)})
-    if len(names) > most_names:
-        names[most_names:] = [f"{len(names) - most_names} more"]
+    if len(names) > max_names:
+        names[max_names:] = [f"{len(names) - max_names} more"]
     endings = sorted(set(re.findall(r"(?:streams|events|communicators) left", text)))
     if "Timeout" in text or code < 0:
         endings = ["a test that hangs"]

@@ -12,9 +12,9 @@ import itertools
 import json
 from pathlib import Path
 
-MOST_NAME_CHANGES = 6  # in one folder, of which all subsets are tried
-MOST_FOLDER_STATES = 256  # at one point, of all folders together
-MOST_DROPPED_WRITES = 6  # of one file, one at a time
+MAX_NAME_CHANGES = 6  # in one folder, of which all subsets are tried
+MAX_FOLDER_STATES = 256  # at one point, of all folders together
+MAX_DROPPED_WRITES = 6  # of one file, one at a time
 CONTENTS_OF_PARTIAL = 10  # of folders that are being written or removed, for one state of the others: nobody looks into them
 
 
@@ -81,7 +81,7 @@ class File:
             call, offset, data = changes[half]
             cut = changed(self.durable, [*changes[:half], (call, offset, data[: len(data) // 2])])
             size = self.durable[: len(full)] + bytes(max(0, len(full) - len(self.durable)))
-            dropped = sorted({round(i * (len(changes) - 1) / (MOST_DROPPED_WRITES - 1)) for i in range(MOST_DROPPED_WRITES)})
+            dropped = sorted({round(i * (len(changes) - 1) / (MAX_DROPPED_WRITES - 1)) for i in range(MAX_DROPPED_WRITES)})
             others = [changed(self.durable, changes[:i] + changes[i + 1 :]) for i in dropped]
             self.known = [contents.number(c) for c in (self.durable, full, cut, size, *others)]
         return self.known
@@ -108,7 +108,7 @@ class Folder:
     def variants(self):
         """All its names that a crash may leave; the first are what was synced, the second what is there now."""
         count = len(self.pending)
-        if count <= MOST_NAME_CHANGES:
+        if count <= MAX_NAME_CHANGES:
             chosen = itertools.product((False, True), repeat=count)
         else:
             first = [[i < n for i in range(count)] for n in range(count + 1)]
@@ -198,7 +198,7 @@ class Disk:
         count = 1
         for variants in folders.values():
             count *= len(variants)
-        if count <= MOST_FOLDER_STATES:
+        if count <= MAX_FOLDER_STATES:
             choices = [dict(zip(folders, choice)) for choice in itertools.product(*folders.values())]
         else:  # one folder at a time, the others as synced or as they are
             choices = [

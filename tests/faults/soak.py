@@ -21,7 +21,7 @@ from launch import DECK, KZERO, LAUNCHER, ranks_of, records
 
 WAYS = ([], ["checkpoint.asynchronous=true"], ["checkpoint.ranks_per_file=2"])
 WARM_UP = 0.25  # of a job: buffers reach their sizes
-MOST_GROWTH_KIB = 1024  # of a rank's resident memory after it
+MAX_GROWTH_KIB = 1024  # of a rank's resident memory after it
 
 
 def sample(pid):
@@ -71,7 +71,7 @@ def run_job(folder, job, steps_of_job, arguments):
             f"{growth:+} KiB, open files {handles:+}, threads {threads:+}",
             flush=True,
         )
-        if growth > MOST_GROWTH_KIB or handles > 2 or threads > 1:
+        if growth > MAX_GROWTH_KIB or handles > 2 or threads > 1:
             complaints.append(f"job {job}, rank {rank}: grew")
     names = sorted(p.name for p in (folder / "saved").iterdir())
     if len(names) != 5 or names[:2] != ["end.json", "latest"]:

@@ -27,10 +27,10 @@ void verify_values(const checkpoint::Found& found) {
     const auto room = std::span(values).first(count);
     wanted.push_back(fuzz::shard_of(parameter.name, {{0, count}}, room));
   }
-  checkpoint::Targets targets(wanted, found.manifest);
+  checkpoint::WantedShards wanted_shards(wanted, found.manifest);
   for (const auto& shard_file : found.manifest.shard_files) {
     for (const Index part : {0, 1, 2}) {
-      checkpoint::verify_shard(found.path, found.manifest, shard_file, {part, 3}, targets);
+      checkpoint::verify_shard(found.path, found.manifest, shard_file, {part, 3}, wanted_shards);
     }
   }
 }

@@ -11,10 +11,10 @@ namespace {
 using namespace kzero;
 
 void read_floats(const convert::SafetensorsFile& file) {
-  constexpr Index most = 1 << 16;
+  constexpr Index max = 1 << 16;
   std::vector<float> values;
   for (const convert::Tensor& tensor : file.tensors()) {
-    const checkpoint::Range range{0, std::min(tensor.elements(), most)};
+    const checkpoint::Range range{0, std::min(tensor.elements(), max)};
     values.resize(range.count);
     fuzz::accepts([&] { file.read(tensor, range, values); });  // refuses other dtypes than floats
     fuzz::require(file.find(tensor.name) != nullptr, "a tensor is found by its name");

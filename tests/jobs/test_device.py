@@ -99,7 +99,7 @@ class TestPrograms(BundleTest):
         self.assertIn("no test ran: exit code 1: error while loading shared libraries", tests.problem)
 
     def test_the_number_of_processes_is_limited(self):
-        with mock.patch.object(gtest_run, "MOST_PROCESSES", 3):
+        with mock.patch.object(gtest_run, "MAX_PROCESSES", 3):
             tests = self.results(" ".join(f"A.t{i}=die" for i in range(9)))
         self.assertEqual((len(tests.died), tests.problem), (3, "given up after 3 processes"))
 

@@ -96,9 +96,9 @@ TEST_P(Allocations, NoneInAStepOfMuon) {
 
 TEST(AllocationCount, SeesWhatIsAllocated) {
   std::vector<char> kept;
-  record([&] { kept.resize(least_bytes); });
+  record([&] { kept.resize(min_bytes); });
   EXPECT_EQ(requests_by_library(), (std::map<std::string, int>{{"kzero", 1}}));
-  record([] { const Kokkos::View<char*> view("kzero::tests::view", least_bytes); });
+  record([] { const Kokkos::View<char*> view("kzero::tests::view", min_bytes); });
   EXPECT_EQ(kokkos_allocations, 1);
 }
 

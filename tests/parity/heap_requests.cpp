@@ -21,7 +21,7 @@ namespace kzero::tests {
 
 namespace {
 
-constexpr int most_recorded = 4096;
+constexpr int max_recorded = 4096;
 constexpr int depth = 12;
 
 struct Request {
@@ -32,15 +32,15 @@ struct Request {
 std::atomic<bool> recording{false};
 std::atomic<int> requests{0};
 std::atomic<std::ptrdiff_t> kept{0};
-Request recorded[most_recorded];
+Request recorded[max_recorded];
 thread_local bool inside = false;
 
 /// Records the caller without allocating.
 void note(std::size_t bytes) {
-  if (bytes < least_bytes || inside || !recording) return;
+  if (bytes < min_bytes || inside || !recording) return;
   inside = true;
   const int at = requests++;
-  if (at < most_recorded) recorded[at].frames = backtrace(recorded[at].frame, depth);
+  if (at < max_recorded) recorded[at].frames = backtrace(recorded[at].frame, depth);
   inside = false;
 }
 
@@ -77,8 +77,7 @@ void end_recording() { recording = false; }
 
 std::map<std::string, int> requests_by_library() {
   std::map<std::string, int> counts;
-  for (int i = 0; i < std::min<int>(requests, most_recorded); ++i)
-    ++counts[library_of(recorded[i])];
+  for (int i = 0; i < std::min<int>(requests, max_recorded); ++i) ++counts[library_of(recorded[i])];
   return counts;
 }
 

@@ -10,7 +10,7 @@
 namespace kzero::tests {
 
 /// Smaller requests are not recorded.
-inline constexpr std::size_t least_bytes = 4096;
+inline constexpr std::size_t min_bytes = 4096;
 
 void begin_recording();
 void end_recording();

@@ -29,10 +29,10 @@ inline deck::Config lora_deck(Index tensor, Dtype precision = Dtype::fp32) {
   return config;
 }
 
-inline std::vector<Index> lora_tensor_sizes(Index least) {
+inline std::vector<Index> lora_tensor_sizes(Index min) {
   std::vector<Index> sizes;
   for (const Index tensor : {1, 2, 4}) {
-    if (tensor >= least && launch_ranks() % tensor == 0) sizes.push_back(tensor);
+    if (tensor >= min && launch_ranks() % tensor == 0) sizes.push_back(tensor);
   }
   return sizes;
 }

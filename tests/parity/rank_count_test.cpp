@@ -16,11 +16,11 @@ namespace {
 /// Tries all numbers of data-parallel ranks that the launch supports, each in a different stage.
 void expect_same_on_all_numbers(deck::Config config, Index first_stage = 0) {
   const auto tensor = static_cast<int>(config.grid.tensor);
-  const Index most = config.train.global_batch / config.train.micro_batch;
+  const Index max = config.train.global_batch / config.train.micro_batch;
   const auto expected = planned_result_on(config, tensor, "another number of ranks");
   Index stage = first_stage;
   for (const int data : {2, 3, 4, 5, 6, 8, 16}) {
-    if (data * tensor > launch_ranks() || data > most) continue;
+    if (data * tensor > launch_ranks() || data > max) continue;
     config.zero.stage = ++stage % 4;
     config.zero.bucket = stage % 2 == 0 ? 3001 : 1 << 20;
     expect_same(
@@ -111,12 +111,12 @@ std::optional<FullResult> leg(const deck::Config& config, int ranks,
 
 TEST_P(RankCount, MayChangeFromJobToJob) {
   deck::Config config = small_deck(GetParam());
-  const int most = std::min(launch_ranks(), 4);
+  const int max = std::min(launch_ranks(), 4);
   const grid::Group world = first_ranks(launch_ranks());
   const SharedFolder straight(world), moved(world);
   const auto expected = leg(config, 1, straight.path(), 0, 5);
   std::optional<FullResult> last;
-  const int ranks[] = {1, std::min(most, 4), std::min(most, 3), std::min(most, 2), 1};
+  const int ranks[] = {1, std::min(max, 4), std::min(max, 3), std::min(max, 2), 1};
   for (Index step = 0; step < 5; ++step) {
     config.zero.stage = (step + 1) % 4;
     config.zero.bucket = 509 * (step + 1);

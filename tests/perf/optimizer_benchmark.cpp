@@ -55,9 +55,9 @@ class Case {
       state_.emplace_back("kzero::tests::state", layout_.total());
     for (int pass = 0; pass < optimizer_->passes(); ++pass)
       words_.emplace_back(static_cast<std::size_t>(units * words_of(pass)));
-    std::size_t most_words = 0;
-    for (const auto& words : words_) most_words = std::max(most_words, words.size());
-    adds_ = Kokkos::View<std::uint64_t*>("kzero::tests::adds", most_words);
+    std::size_t max_words = 0;
+    for (const auto& words : words_) max_words = std::max(max_words, words.size());
+    adds_ = Kokkos::View<std::uint64_t*>("kzero::tests::adds", max_words);
     Index reduced = 0;
     for (const auto& parameter : table_[0].params)
       reduced += param::length_of(optimizer_->reduced_state(), parameter.shape);

@@ -135,9 +135,9 @@ class Goodput(Folder):
         self.assertIsNone(self.goodput(new))
 
     def test_many_interruptions_are_summed_up(self):
-        launches = [Launch(1000 + 100 * n, first_step=2 * n).steps(3) for n in range(tables.MOST_INTERRUPTIONS + 3)]
+        launches = [Launch(1000 + 100 * n, first_step=2 * n).steps(3) for n in range(tables.MAX_INTERRUPTIONS + 3)]
         _, rows = tables.of_interruptions(self.goodput(*launches))
-        self.assertEqual(len(rows), tables.MOST_INTERRUPTIONS + 1)
+        self.assertEqual(len(rows), tables.MAX_INTERRUPTIONS + 1)
         self.assertEqual((rows[0][0], rows[0][1][3:5]), ("launches 1 to 2", ["2", "4.0 s"]))
         self.assertEqual(rows[1][0], "launch 3")
 

@@ -260,7 +260,9 @@ class Folders(Prepared):
             for line in (PREPARE.parents[1] / "docs/data.md").read_text().splitlines()
             if line.startswith("  | ") and " ." in line
         ]
-        self.assertEqual(sorted(word for row in rows for word in row.split() if word.startswith(".")), sorted(files.USUAL))
+        self.assertEqual(
+            sorted(word for row in rows for word in row.split() if word.startswith(".")), sorted(files.DEFAULT_SUFFIXES)
+        )
 
     def test_suffixes_are_chosen(self):
         for name in ("a.txt", "b.py", "c.log", "d.LOG.gz", "Makefile", "lines.jsonl"):

@@ -14,7 +14,7 @@ namespace kzero::races {
 
 namespace {
 
-constexpr int most = 2048;
+constexpr int max_fibers = 2048;
 constexpr std::size_t stack_bytes = std::size_t{256} << 10;
 
 struct Fiber {
@@ -26,7 +26,7 @@ struct Fiber {
 struct Scheduler {
   ucontext_t caller_context;
   void* caller;
-  Fiber* fibers[most];
+  Fiber* fibers[max_fibers];
   int made, running = -1;
   bool progress;
   void (*part)(void*, int);
@@ -67,8 +67,8 @@ void live() {
 }
 
 void make_fiber() {
-  if (scheduler.made == most)
-    fail("are too many", "the limit is most", "in tests/races/fibers.cpp");
+  if (scheduler.made == max_fibers)
+    fail("are too many", "the limit is max_fibers", "in tests/races/fibers.cpp");
   auto* const fiber = static_cast<Fiber*>(std::calloc(1, sizeof(Fiber)));
   getcontext(&fiber->context);
   fiber->context.uc_stack.ss_sp =

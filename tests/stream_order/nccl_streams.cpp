@@ -29,7 +29,7 @@ void enqueue(cudaStream_t stream, std::function<void()> call) {
 }
 Position end_of(cudaStream_t stream) { return {stream, 0}; }
 void run_to(const Position& /*position*/) {}
-bool is_behind(const Position& /*position*/, cudaStream_t /*stream*/) { return true; }
+bool is_after(const Position& /*position*/, cudaStream_t /*stream*/) { return true; }
 
 bool is_stream(cudaStream_t stream) { return stream != nullptr; }
 int device_of(cudaStream_t /*stream*/) { return own_device; }

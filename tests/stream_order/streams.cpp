@@ -34,7 +34,7 @@ namespace kzero::stream_order {
 namespace {
 
 constexpr unsigned without_order = __tsan_switch_to_fiber_no_sync;
-constexpr int most_frames = 24;
+constexpr int max_frames = 24;
 constexpr int own_frames = 3;  // of these, this file's and the library's
 
 struct Stream {
@@ -82,8 +82,8 @@ std::atomic<int> report_count = 0;
 
 /// Goes on as a stream, which sees what the host has done: a launch.
 void launch(std::uint32_t number, const char* label) {
-  void* calls[most_frames];
-  frames = std::max(0, backtrace(calls, most_frames) - own_frames);
+  void* calls[max_frames];
+  frames = std::max(0, backtrace(calls, max_frames) - own_frames);
   host = __tsan_get_current_fiber();
   running = label;
   __tsan_switch_to_fiber(stream_at(number).fiber, 0);

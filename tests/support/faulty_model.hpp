@@ -101,8 +101,8 @@ class FaultyDefinition : public model::Definition {
                                                          Dtype precision) const override {
     return inner_->tensor_collectives(tensor, sequences, precision);
   }
-  model::Benchmark benchmark(Index most_width, Index sequence) const override {
-    return inner_->benchmark(most_width, sequence);
+  model::Benchmark benchmark(Index max_width, Index sequence) const override {
+    return inner_->benchmark(max_width, sequence);
   }
 
  private:

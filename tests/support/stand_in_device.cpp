@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::size_t page = std::size_t{2} << 20;  // a huge page, changed by a single entry
 constexpr std::size_t header = 128;                 // Kokkos' header in front of the elements
-constexpr std::size_t most_kept = 64;               // ranges
+constexpr std::size_t max_kept = 64;                // ranges
 
 struct Range {
   std::byte* begin;
@@ -156,7 +156,7 @@ void unmap(void* data) {
   if (found == s.mapped.end()) return;
   const Range range = found->second;
   s.mapped.erase(found);
-  if (range.bytes == 2 * page && s.kept.size() < most_kept) {
+  if (range.bytes == 2 * page && s.kept.size() < max_kept) {
     allow(range, PROT_NONE);
     s.kept.push_back(range.begin);
   } else {

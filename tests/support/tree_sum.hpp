@@ -1,4 +1,4 @@
-// The plain form of the sum that kernels/terms.hpp specifies.
+// The plain form of the sum that kernels/sum_order.hpp specifies.
 #pragma once
 
 #include <algorithm>

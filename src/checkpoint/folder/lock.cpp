@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::chrono::milliseconds pause{100};  // between polls of another owner's lock
-constexpr std::size_t most_bytes = 4096;         // most bytes of a lock file
+constexpr std::size_t max_bytes = 4096;          // most bytes of a lock file
 constexpr const char* takeover_name = "lock.takeover";
 
 int open_again(const fs::path& path, int flags) {
@@ -51,7 +51,7 @@ bool write_all(int file, const std::string& text) {
 }
 
 std::string read_some(int file) {
-  std::string text(most_bytes, '\0');
+  std::string text(max_bytes, '\0');
   const auto count = ::pread(file, text.data(), text.size(), 0);
   text.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
   return text;

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view list_title = "kzero origin 1";
-constexpr Index most_list_bytes = Index{64} << 10;
+constexpr Index max_list_bytes = Index{64} << 10;
 constexpr std::array model_names{"config.json", "generation_config.json"};
 
 std::string shown(const fs::path& path) { return printable(path.string()); }
@@ -30,11 +30,11 @@ std::string checksum_of(const std::string& bytes) {
 }
 
 bool is_plain(std::string_view name) {
-  constexpr std::size_t most_characters = 128;
+  constexpr std::size_t max_characters = 128;
   const auto is_allowed = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
   };
-  return !name.empty() && name.size() <= most_characters && name.front() != '.' &&
+  return !name.empty() && name.size() <= max_characters && name.front() != '.' &&
          name != origin_list_name && std::ranges::all_of(name, is_allowed);
 }
 
@@ -55,19 +55,19 @@ void require_limits(const fs::path& folder, const std::vector<Listed>& entries) 
     KZERO_REQUIRE(is_name(entry.name), ExitCode::files,
                   "{}: {} is not a name that a file of a model's origin may have", shown(folder),
                   printable(entry.name));
-    KZERO_REQUIRE(entry.bytes >= 0 && entry.bytes <= most_origin_file_bytes, ExitCode::files,
+    KZERO_REQUIRE(entry.bytes >= 0 && entry.bytes <= max_origin_file_bytes, ExitCode::files,
                   "{}: has {} bytes; a file of a model's origin has at most {}",
-                  shown(folder / entry.name), entry.bytes, most_origin_file_bytes);
+                  shown(folder / entry.name), entry.bytes, max_origin_file_bytes);
     total += entry.bytes;
   }
-  KZERO_REQUIRE(entries.size() <= most_origin_files && total <= most_origin_bytes, ExitCode::files,
+  KZERO_REQUIRE(entries.size() <= max_origin_files && total <= max_origin_bytes, ExitCode::files,
                 "{}: has {} files of {} bytes; a model's origin has at most {} files of {} bytes",
-                shown(folder), entries.size(), total, most_origin_files, most_origin_bytes);
+                shown(folder), entries.size(), total, max_origin_files, max_origin_bytes);
 }
 
 std::vector<Listed> read_list(const fs::path& folder) {
   const fs::path path = folder / origin_list_name;
-  std::istringstream lines(load_file(path, most_list_bytes));
+  std::istringstream lines(load_file(path, max_list_bytes));
   std::string line;
   KZERO_REQUIRE(std::getline(lines, line) && line == list_title, ExitCode::files,
                 "{}: begins with {}, not with \"{}\"", shown(path), printable(line), list_title);
@@ -90,7 +90,7 @@ OriginFile read_entry(const fs::path& folder, const Listed& entry) {
   std::error_code ignored;
   KZERO_REQUIRE(!fs::is_symlink(path, ignored), ExitCode::files,
                 "{}: is a link; a model's origin has regular files", shown(path));
-  OriginFile file{entry.name, load_file(path, most_origin_file_bytes)};
+  OriginFile file{entry.name, load_file(path, max_origin_file_bytes)};
   const bool is_same = static_cast<Index>(file.bytes.size()) == entry.bytes &&
                        checksum_of(file.bytes) == entry.checksum;
   KZERO_REQUIRE(is_same, ExitCode::files,
@@ -216,7 +216,7 @@ void update_origin(const fs::path& checkpoints, Origin given, Precedence precede
     storage::create_folders_durably(path.parent_path());
     storage::write_durably(path, file.bytes);
   }
-  if (load_file(folder / origin_list_name, most_list_bytes) == text) return;
+  if (load_file(folder / origin_list_name, max_list_bytes) == text) return;
   storage::write_durably(folder / origin_list_name, text);
   for (const OriginFile& file : stored.files)
     if (origin.find(file.name) == nullptr) remove_if_there(folder / file.name);

@@ -17,9 +17,9 @@ namespace kzero::checkpoint {
 inline constexpr const char* origin_name = "origin";
 inline constexpr const char* origin_list_name = "files.txt";
 
-inline constexpr Index most_origin_file_bytes = Index{64} << 20;  // the largest tokenizers have 33
-inline constexpr Index most_origin_bytes = Index{192} << 20;      // of all files
-inline constexpr std::size_t most_origin_files = 64;
+inline constexpr Index max_origin_file_bytes = Index{64} << 20;  // the largest tokenizers have 33
+inline constexpr Index max_origin_bytes = Index{192} << 20;      // of all files
+inline constexpr std::size_t max_origin_files = 64;
 
 /// The folder that may hold further files; all others have plain names.
 inline constexpr const char* templates_name = "additional_chat_templates";

@@ -44,7 +44,7 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path,
                          const ParametersOf& parameters_of) {
   std::string bytes;
   grid::collectively(world, [&] {
-    if (world.is_root()) bytes = load_file(path / manifest_name, most_manifest_bytes);
+    if (world.is_root()) bytes = load_file(path / manifest_name, max_manifest_bytes);
   });
   bytes = world.broadcast(bytes);
   Manifest manifest;
@@ -57,15 +57,16 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path,
 }
 
 std::vector<std::string> shared_verification(const grid::Group& world, const fs::path& path,
-                                             const Manifest& manifest, Targets& targets) {
+                                             const Manifest& manifest,
+                                             WantedShards& wanted_shards) {
   // Many ranks verify few files in slices. On the grid that wrote them each rank gets its own
   // shards.
   const auto shard_files = static_cast<Index>(manifest.shard_files.size());
   const Index parts = shard_files == 0 ? 1 : ceil_div(world.size(), shard_files);
   std::vector<std::string> mine;
   for (Index i = world.rank(); i < shard_files * parts; i += world.size()) {
-    const auto found =
-        verify_shard(path, manifest, manifest.shard_files[i / parts], {i % parts, parts}, targets);
+    const auto found = verify_shard(path, manifest, manifest.shard_files[i / parts],
+                                    {i % parts, parts}, wanted_shards);
     mine.insert(mine.end(), found.begin(), found.end());
   }
   std::vector<std::string> all;
@@ -85,10 +86,10 @@ std::optional<Found> newest(const grid::Group& world, const fs::path& folder,
   for (const std::string& path : shared_candidates(world, folder)) {
     try {
       Found found{path, shared_manifest(world, path, parameters_of)};
-      Targets targets(wanted, found.manifest);
-      const auto damage = shared_verification(world, path, found.manifest, targets);
+      WantedShards wanted_shards(wanted, found.manifest);
+      const auto damage = shared_verification(world, path, found.manifest, wanted_shards);
       if (damage.empty()) {
-        found.filled = targets.filled();
+        found.filled = wanted_shards.filled();
         return found;
       }
       problems.insert(problems.end(), damage.begin(), damage.end());

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoint/format/manifest.hpp"
-#include "checkpoint/format/targets.hpp"
+#include "checkpoint/format/wanted_shards.hpp"
 #include "grid/group.hpp"
 
 namespace kzero::checkpoint {

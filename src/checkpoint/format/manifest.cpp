@@ -267,7 +267,7 @@ std::string header_of(std::uint64_t digest, std::size_t bytes) {
   return header;
 }
 
-std::uint64_t digest_behind_header(const std::string& bytes) {
+std::uint64_t digest_after_header(const std::string& bytes) {
   return checksum(std::as_bytes(std::span(bytes).subspan(header_bytes)));
 }
 
@@ -282,7 +282,7 @@ void require_good_header(const std::string& bytes, const std::filesystem::path& 
   KZERO_REQUIRE(version == format_version, ExitCode::files,
                 "{}: is of format version {}; this program reads version {}", path.string(),
                 version, format_version);
-  KZERO_REQUIRE(header == header_of(digest_behind_header(bytes), bytes.size()), ExitCode::files,
+  KZERO_REQUIRE(header == header_of(digest_after_header(bytes), bytes.size()), ExitCode::files,
                 "{}: is damaged: its {} bytes do not fit their checksum", path.string(),
                 bytes.size());
 }
@@ -348,8 +348,8 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   structure.write_to(file);
 
   // The header is written last. Until then the file does not count as a manifest.
-  const std::string bytes = load_file(path, most_manifest_bytes);
-  const std::string header = header_of(digest_behind_header(bytes), bytes.size());
+  const std::string bytes = load_file(path, max_manifest_bytes);
+  const std::string header = header_of(digest_after_header(bytes), bytes.size());
   file.write(0, std::as_bytes(std::span(header)));
   file.sync();
   file.close();
@@ -384,7 +384,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
 
 Manifest read_manifest(const std::filesystem::path& folder) {
   const auto path = folder / manifest_name;
-  return parse_manifest(load_file(path, most_manifest_bytes), path);
+  return parse_manifest(load_file(path, max_manifest_bytes), path);
 }
 
 }  // namespace kzero::checkpoint

@@ -23,7 +23,7 @@ namespace kzero::checkpoint {
 inline constexpr Index format_version = 3;  // no other is read
 inline constexpr const char* manifest_name = "manifest.h5";
 // That of 10,000 ranks with 1,000 parameters has 0.2 GiB.
-inline constexpr Index most_manifest_bytes = Index{1} << 30;
+inline constexpr Index max_manifest_bytes = Index{1} << 30;
 
 struct Parameter {
   std::string name;

@@ -16,7 +16,7 @@ constexpr std::uint64_t second_mixer = 0x94D049BB133111EB;
 
 std::uint64_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-using Arrays = std::array<const float*, param::most_state_arrays>;  // null after the last
+using Arrays = std::array<const float*, param::max_state_arrays>;  // null after the last
 
 /// The bits of element i in two neighbouring arrays of `count`.
 template <std::size_t count, std::size_t first>

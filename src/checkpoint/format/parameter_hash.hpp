@@ -23,7 +23,7 @@ Positions positions_of(const std::vector<Parameter>& parameters);
 /// elements are added in order, as they become known.
 class StateShardHash {
  public:
-  /// All arrays that extend to the parameter, at most param::most_state_arrays, must have room.
+  /// All arrays that extend to the parameter, at most param::max_state_arrays, must have room.
   /// `shard` must outlive the object. `position` is the parameter's.
   StateShardHash(const StateShard& shard, Index position);
 

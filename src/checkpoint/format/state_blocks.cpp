@@ -6,17 +6,19 @@
 
 namespace kzero::checkpoint {
 
-Index block_elements(Staging* staging, std::size_t arrays, Index most) {
-  if (staging == nullptr) return most;
+Index block_elements(Staging* staging, std::size_t arrays, Index max_elements) {
+  if (staging == nullptr) return max_elements;
   const auto room = static_cast<Index>(staging->slot(0).size() / std::max<std::size_t>(arrays, 1));
   KZERO_REQUIRE(room > 0, ExitCode::other,
                 "internal error: a staging without room for {} state arrays", arrays);
-  return std::min(most, room);
+  return std::min(max_elements, room);
 }
 
-Blocks::Blocks(Staging* staging, std::span<const StateValues> arrays, Index most)
-    : staging_(staging), arrays_(arrays), step_(block_elements(staging, arrays.size(), most)) {
-  KZERO_EXPECT(arrays.size() <= param::most_state_arrays);
+Blocks::Blocks(Staging* staging, std::span<const StateValues> arrays, Index max_elements)
+    : staging_(staging),
+      arrays_(arrays),
+      step_(block_elements(staging, arrays.size(), max_elements)) {
+  KZERO_EXPECT(arrays.size() <= param::max_state_arrays);
   for (const StateValues& array : arrays_)
     elements_ = std::max(elements_, static_cast<Index>(array.values.size()));
 }
@@ -40,8 +42,8 @@ Block Blocks::at(Index begin) const {
   return block;
 }
 
-BlockReader::BlockReader(Staging* staging, std::span<const StateValues> arrays, Index most)
-    : Blocks(staging, arrays, most) {
+BlockReader::BlockReader(Staging* staging, std::span<const StateValues> arrays, Index max_elements)
+    : Blocks(staging, arrays, max_elements) {
   bring(0);
 }
 
@@ -63,8 +65,8 @@ std::optional<Block> BlockReader::next() {
   return block;
 }
 
-BlockWriter::BlockWriter(Staging* staging, std::span<const StateValues> arrays, Index most)
-    : Blocks(staging, arrays, most) {}
+BlockWriter::BlockWriter(Staging* staging, std::span<const StateValues> arrays, Index max_elements)
+    : Blocks(staging, arrays, max_elements) {}
 
 void BlockWriter::send(Index begin) {
   const Block block = at(begin);

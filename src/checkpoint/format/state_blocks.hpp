@@ -18,22 +18,22 @@ namespace kzero::checkpoint {
 struct Block {
   Index begin = 0;
   Index count = 0;
-  std::array<std::span<float>, param::most_state_arrays> arrays{};
+  std::array<std::span<float>, param::max_state_arrays> arrays{};
 };
 
 /// The block limit if nothing else limits it.
 inline constexpr Index no_limit = std::numeric_limits<Index>::max();
 
-/// Returns the number of elements per block for so many arrays: at most `most`, and at most what
-/// fits into a slot of the staging. Throws Error(other) if that is none.
-Index block_elements(Staging* staging, std::size_t arrays, Index most);
+/// Returns the number of elements per block for so many arrays: at most `max_elements`, and at most
+/// what fits into a slot of the staging. Throws Error(other) if that is none.
+Index block_elements(Staging* staging, std::size_t arrays, Index max_elements);
 
 /// The base of readers and writers of blocks: arrays of equal length, or empty, divided into
 /// blocks.
 class Blocks {
  protected:
   /// `staging` is null if the host can access the values. `arrays` must outlive the object.
-  Blocks(Staging* staging, std::span<const StateValues> arrays, Index most);
+  Blocks(Staging* staging, std::span<const StateValues> arrays, Index max_elements);
 
   std::size_t slot_of(Index begin) const;
   Block at(Index begin) const;
@@ -49,7 +49,7 @@ class Blocks {
 class BlockReader : Blocks {
  public:
   /// The arrays' values must not change until the last block is returned.
-  BlockReader(Staging* staging, std::span<const StateValues> arrays, Index most = no_limit);
+  BlockReader(Staging* staging, std::span<const StateValues> arrays, Index max_elements = no_limit);
 
   /// Returns the next block, which is valid until the next call; nullopt after the last.
   std::optional<Block> next();
@@ -61,7 +61,7 @@ class BlockReader : Blocks {
 /// Copies values from the host. One block is copied while the caller fills the next.
 class BlockWriter : Blocks {
  public:
-  BlockWriter(Staging* staging, std::span<const StateValues> arrays, Index most = no_limit);
+  BlockWriter(Staging* staging, std::span<const StateValues> arrays, Index max_elements = no_limit);
 
   /// Returns the next block, which the caller must fill completely before the next call. Returns
   /// nullopt after the last; then all values are in their place.

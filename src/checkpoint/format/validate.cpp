@@ -11,13 +11,13 @@ namespace kzero::checkpoint {
 namespace {
 
 constexpr Index element_bytes = sizeof(float);
-constexpr Index most_steps = 1000000000;  // limit of train.steps
+constexpr Index max_steps = 1000000000;  // limit of train.steps
 
-/// Computes the end of a run that begins at `least` or later. Returns false if its numbers are
+/// Computes the end of a run that begins at `min_begin` or later. Returns false if its numbers are
 /// impossible. Counts of at least one bound the work by the number of elements, which the file's
 /// size bounds.
-bool find_end(const Run& run, Index least, Index& end) {
-  if (run.begin < least || run.count < 1 || run.repeat < 1) return false;
+bool find_end(const Run& run, Index min_begin, Index& end) {
+  if (run.begin < min_begin || run.count < 1 || run.repeat < 1) return false;
   if (run.repeat > 1 && run.stride < run.count) return false;
   Index last = 0;
   return !__builtin_mul_overflow(run.repeat - 1, run.repeat > 1 ? run.stride : 0, &last) &&
@@ -97,7 +97,7 @@ bool is_plain_name(const std::string& file) {
 
 /// Checks that counters of steps do not exceed the steps done.
 void require_counts(const Manifest& m, const std::filesystem::path& path) {
-  const bool good = m.step >= 0 && m.step <= most_steps && m.samples >= 0 && m.tokens >= 0 &&
+  const bool good = m.step >= 0 && m.step <= max_steps && m.samples >= 0 && m.tokens >= 0 &&
                     m.skipped_steps >= 0 && m.skipped_steps <= m.step && m.skipped_in_row >= 0 &&
                     m.skipped_in_row <= m.skipped_steps && m.scale_good_steps >= 0 &&
                     m.scale_good_steps <= m.step - m.skipped_in_row &&
@@ -131,10 +131,10 @@ void require_short_texts(const Manifest& m, const std::filesystem::path& path) {
 
 /// Checks numbers that a restart and people compare.
 void require_grid(const Manifest& m, const std::filesystem::path& path) {
-  constexpr Index most_ranks = 1'000'000'000, most_stages = 3;
-  const auto is_count = [](Index ranks) { return ranks >= 1 && ranks <= most_ranks; };
+  constexpr Index max_ranks = 1'000'000'000, max_stages = 3;
+  const auto is_count = [](Index ranks) { return ranks >= 1 && ranks <= max_ranks; };
   KZERO_REQUIRE(
-      is_count(m.data_ranks) && is_count(m.tensor_ranks) && m.stage >= 0 && m.stage <= most_stages,
+      is_count(m.data_ranks) && is_count(m.tensor_ranks) && m.stage >= 0 && m.stage <= max_stages,
       ExitCode::files, "{}: its grid is impossible: {} data x {} tensor ranks, stage {}",
       path.string(), m.data_ranks, m.tensor_ranks, m.stage);
 }
@@ -143,13 +143,13 @@ void require_grid(const Manifest& m, const std::filesystem::path& path) {
 
 void require_state_arrays(const param::StateArrays& arrays, const std::filesystem::path& path) {
   const auto count = static_cast<Index>(arrays.size());
-  bool good = count >= 1 && count <= param::most_state_arrays;
+  bool good = count >= 1 && count <= param::max_state_arrays;
   for (auto array = arrays.begin(); good && array != arrays.end(); ++array) {
     good = !array->name.empty() && std::find(arrays.begin(), array, *array) == array;
   }
   KZERO_REQUIRE(good, ExitCode::files,
                 "{}: its list of {} state arrays is impossible: 1 to {} with different names are",
-                path.string(), count, param::most_state_arrays);
+                path.string(), count, param::max_state_arrays);
 }
 
 std::string coverage_problem(const Manifest& manifest) {

@@ -9,7 +9,7 @@
 
 namespace kzero::checkpoint {
 
-/// Throws Error(files) unless there are 1 to param::most_state_arrays arrays with different names.
+/// Throws Error(files) unless there are 1 to param::max_state_arrays arrays with different names.
 /// `path` is for messages.
 void require_state_arrays(const param::StateArrays& arrays, const std::filesystem::path& path);
 

@@ -48,7 +48,7 @@ void read_block(const InputFile& file, Index offset, Index begin, std::span<floa
 /// Fills a wanted shard, one block of all arrays at a time. The block's checksums and hash are
 /// computed while it is in cache and the kernel reads ahead.
 Checksums fill(const InputFile& file, const StoredShard& stored, const StateShard& target,
-               Targets& targets) {
+               WantedShards& wanted_shards) {
   std::vector<Digest> digests(stored.offsets.size());
   StateShardHash hash(target, stored.parameter);
   BlockWriter blocks(target.staging, target.arrays, cached_elements);
@@ -59,7 +59,7 @@ Checksums fill(const InputFile& file, const StoredShard& stored, const StateShar
     }
     hash.add(*block);
   }
-  targets.put({target, hash.value()});
+  wanted_shards.put({target, hash.value()});
   Checksums checksums;
   for (const Digest& digest : digests) checksums.push_back(digest.value());
   return checksums;
@@ -88,12 +88,12 @@ std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file) {
 
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
                                    const Manifest& manifest, std::span<const StoredShard> shards,
-                                   Targets& targets) {
+                                   WantedShards& wanted_shards) {
   std::vector<std::string> problems;
   for (const StoredShard& shard : shards) {
-    const StateShard* target = targets.take(shard);
+    const StateShard* target = wanted_shards.take(shard);
     const Checksums found =
-        target == nullptr ? checksums_of(file, shard) : fill(file, shard, *target, targets);
+        target == nullptr ? checksums_of(file, shard) : fill(file, shard, *target, wanted_shards);
     for (std::size_t a = 0; a < found.size(); ++a) {
       if (found[a] == shard.checksums[a]) continue;
       problems.push_back(fmt::format(
@@ -107,18 +107,19 @@ std::vector<std::string> damage_of(const InputFile& file, const std::filesystem:
 
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
                        const Manifest& manifest, std::span<const StoredShard> shards) {
-  Targets none;
+  WantedShards none;
   const auto problems = damage_of(file, path, manifest, shards, none);
   KZERO_REQUIRE(problems.empty(), ExitCode::files, "{} (found when reading back what was written)",
                 problems.front());
 }
 
 std::vector<std::string> verify_shard(const std::filesystem::path& folder, const Manifest& manifest,
-                                      const ShardFile& shard_file, Slice slice, Targets& targets) {
+                                      const ShardFile& shard_file, Slice slice,
+                                      WantedShards& wanted_shards) {
   const auto path = folder / shard_file.file;
   try {
     const InputFile file(path);
-    auto problems = damage_of(file, path, manifest, shards_of(shard_file, slice), targets);
+    auto problems = damage_of(file, path, manifest, shards_of(shard_file, slice), wanted_shards);
     if (slice.part > 0) return problems;
     if (file.bytes() != shard_file.bytes) {
       problems.insert(problems.begin(), fmt::format("{}: has {} bytes, its manifest says {}",

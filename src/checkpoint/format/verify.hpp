@@ -9,7 +9,7 @@
 
 #include "base/input_file.hpp"
 #include "checkpoint/format/manifest.hpp"
-#include "checkpoint/format/targets.hpp"
+#include "checkpoint/format/wanted_shards.hpp"
 
 namespace kzero::checkpoint {
 
@@ -17,10 +17,11 @@ namespace kzero::checkpoint {
 std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file);
 
 /// Lists the shards' datasets in the file that do not match their checksums, with one message each
-/// and the manifest's names. Fills the shards that `targets` wants in stored form, damaged or not.
+/// and the manifest's names. Fills the shards that `wanted_shards` wants in stored form, damaged or
+/// not.
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
                                    const Manifest& manifest, std::span<const StoredShard> shards,
-                                   Targets& targets);
+                                   WantedShards& wanted_shards);
 
 /// Throws Error(files) for the first damage. Used to check a file that was just written.
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
@@ -33,8 +34,9 @@ struct Slice {
 };
 
 /// Reads a slice of the shard file in `folder` and returns its problems, with one message per file
-/// or dataset. Size and structure belong to the first slice. `targets` as for damage_of().
+/// or dataset. Size and structure belong to the first slice. `wanted_shards` as for damage_of().
 std::vector<std::string> verify_shard(const std::filesystem::path& folder, const Manifest& manifest,
-                                      const ShardFile& shard_file, Slice slice, Targets& targets);
+                                      const ShardFile& shard_file, Slice slice,
+                                      WantedShards& wanted_shards);
 
 }  // namespace kzero::checkpoint

@@ -98,14 +98,15 @@ KOKKOS_INLINE_FUNCTION void attend(const Team& team, const Query<T>& a) {
                [=](Index j) { scores[j] = -Kokkos::Experimental::infinity_v<float>; });
       team.team_barrier();
     }
-    const float most = Kokkos::fmax(largest, max(team, count, [=](Index j) { return scores[j]; }));
-    const float factor = exponential(largest - most);  // 0 before the first block
+    const float new_largest =
+        Kokkos::fmax(largest, max(team, count, [=](Index j) { return scores[j]; }));
+    const float factor = exponential(largest - new_largest);  // 0 before the first block
     // No barrier is needed: a thread that has the maximum knows that all have read the scores.
-    for_each(team, count, [=](Index j) { scores[j] = exponential(scores[j] - most); });
+    for_each(team, count, [=](Index j) { scores[j] = exponential(scores[j] - new_largest); });
     team.team_barrier();
     total = total * factor + sum(team, count, [=](Index j) { return scores[j]; });
     add_values(team, a, a.values + first * a.width, count, factor);
-    largest = most;
+    largest = new_largest;
   }
   team.team_barrier();
   T* out = a.out;

@@ -10,7 +10,7 @@ namespace kzero::kernels {
 
 namespace {
 
-constexpr Index most_head_width = 256, head_step = 8;
+constexpr Index max_head_width = 256, head_step = 8;
 
 template <class T>
 class CudnnAttention : public AttentionBackend<T> {
@@ -42,17 +42,18 @@ template <class T>
 std::string CudnnAttention<T>::refusal() const {
   const AttentionShape& s = problem_.shape;
   if (problem_.type == Dtype::fp32) return "cuDNN's attention is for 16 bits";
-  if (s.head_width > most_head_width || s.head_width % head_step != 0) {
+  if (s.head_width > max_head_width || s.head_width % head_step != 0) {
     return fmt::format("cuDNN's attention is for heads up to {} wide and a multiple of {}, not {}",
-                       most_head_width, head_step, s.head_width);
+                       max_head_width, head_step, s.head_width);
   }
   if (problem_.dropout) return "cuDNN's attention has other dropout masks than kzero's";
-  if (problem_.documents) return "cuDNN's attention is for sequences of one document, without a window";
+  if (problem_.documents)
+    return "cuDNN's attention is for sequences of one document, without a window";
   if (s.sequence == 1) return "cuDNN's attention is for sequences of two tokens and more";
   if (AttentionCalls(problem_).kv_heads == 0) {
     return fmt::format(
         "cuDNN's backward at {} tokens needs more than {} MiB of scratch for the heads of one key",
-        s.sequence, problem_.most_scratch >> 20);
+        s.sequence, problem_.max_scratch >> 20);
   }
   return {};
 }

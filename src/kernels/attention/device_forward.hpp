@@ -39,7 +39,7 @@ struct AttentionForward {
     const int thread = thread_of(team), parts = parts_of(shape, width);
     typename Work::Output sum(thread);
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, int{own}), [&](int i) {
-      largest[i] = Mask::least_score;
+      largest[i] = Mask::lowest_score;
       total[i] = 0;
     });
     for (Index key = seen.first_key(first) / other * other;
@@ -90,8 +90,8 @@ struct AttentionForward {
     const float before = largest;
     Kokkos::parallel_reduce(
         Kokkos::ThreadVectorRange(team, other),
-        [&](int j, float& most) {
-          if (seen.has(j)) most = Kokkos::fmax(most, scale * scores[j]);
+        [&](int j, float& max) {
+          if (seen.has(j)) max = Kokkos::fmax(max, scale * scores[j]);
         },
         Kokkos::Max<float>(now));
     now = Kokkos::fmax(before, now);

@@ -13,7 +13,7 @@ namespace kzero::kernels {
 /// functions never decrease along a sequence. Rows past the end count as the last row.
 struct CausalMask {
   static constexpr bool has_documents = false, drops = false;
-  static constexpr float least_score = -Kokkos::Experimental::infinity_v<float>;
+  static constexpr float lowest_score = -Kokkos::Experimental::infinity_v<float>;
 
   Index length;  // of a sequence
 
@@ -26,7 +26,7 @@ struct DocumentMask {
   static constexpr bool has_documents = true, drops = false;
   // Where a running maximum begins. It is finite because a row may see no key of the first tiles,
   // and minus infinity less itself is NaN.
-  static constexpr float least_score = -Kokkos::Experimental::finite_max_v<float>;
+  static constexpr float lowest_score = -Kokkos::Experimental::finite_max_v<float>;
 
   const std::int32_t *begin, *end;  // of the documents, from the first row of a sequence on
   Index length;

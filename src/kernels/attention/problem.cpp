@@ -25,9 +25,9 @@ Index call_bytes(const AttentionProblem& p, Index sequences, Index kv_heads, boo
 
 /// The largest divisor of `count` for which the bytes fit, or 0 if 1 does not fit either.
 template <class F>
-Index largest_part(Index count, Index most_bytes, const F& bytes_of) {
+Index largest_part(Index count, Index max_bytes, const F& bytes_of) {
   for (Index parts = 1; parts <= count; ++parts) {
-    if (count % parts == 0 && bytes_of(count / parts) <= most_bytes) return count / parts;
+    if (count % parts == 0 && bytes_of(count / parts) <= max_bytes) return count / parts;
   }
   return 0;
 }
@@ -39,12 +39,11 @@ void AttentionCalls::divide(const AttentionProblem& p) {
   const auto bytes_of = [&](Index batch, Index heads) {
     return call_bytes(p, batch, heads, stores_scores);
   };
-  sequences =
-      largest_part(p.shape.batch, p.most_scratch, [&](Index n) { return bytes_of(n, all); });
+  sequences = largest_part(p.shape.batch, p.max_scratch, [&](Index n) { return bytes_of(n, all); });
   kv_heads = all;
   if (sequences == 0) {
     sequences = 1;
-    kv_heads = largest_part(all, p.most_scratch, [&](Index n) { return bytes_of(1, n); });
+    kv_heads = largest_part(all, p.max_scratch, [&](Index n) { return bytes_of(1, n); });
   }
   plan_bytes = kv_heads == 0 ? 0 : bytes_of(sequences, kv_heads);
 }

@@ -29,9 +29,9 @@ struct AttentionProblem {
   Dtype type = Dtype::fp32;
   Index q_stride = 0, k_stride = 0, v_stride = 0;  // elements from row to row
   bool has_backward = true;
-  bool documents = false;               // whether sequences have several documents, or a window
-  bool dropout = false;                 // whether calls may drop weights
-  Index most_scratch = Index{1} << 30;  // most bytes that a call's plan may need
+  bool documents = false;              // whether sequences have several documents, or a window
+  bool dropout = false;                // whether calls may drop weights
+  Index max_scratch = Index{1} << 30;  // most bytes that a call's plan may need
 
   Index gradient_stride() const { return shape.qkv_width(); }
 
@@ -39,11 +39,11 @@ struct AttentionProblem {
 };
 
 /// The heads that one call of a library's backward computes, and the scratch that calls need. A
-/// micro-batch is divided into equal calls, each as large as the problem's most_scratch allows.
+/// micro-batch is divided into equal calls, each as large as the problem's max_scratch allows.
 ///
 /// cuDNN has two ways to add gradients in a fixed order on Hopper. It prefers to store the
 /// gradients of all scores at once: 2 bytes each, with queries rounded up to 64 and keys to 128. If
-/// those of one key head need more than most_scratch, it adds dq in fp32 instead, key by key, in
+/// those of one key head need more than max_scratch, it adds dq in fp32 instead, key by key, in
 /// scratch that grows with the rows alone. Ampere has only the first way and refuses such problems.
 /// Blackwell needs less than either.
 ///

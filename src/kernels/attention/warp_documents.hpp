@@ -46,21 +46,21 @@ struct WarpQueryEnds {
 
 template <class Blocks, class Mask>
 requires(Mask::has_documents) struct WarpQueryEnds<Blocks, Mask> {
-  int end[Blocks::Sums::rows], least, most;  // those of the first and of the last row
+  int end[Blocks::Sums::rows], min_end, max_end;  // those of the first and of the last row
 
   /// `first` is the warp's first row.
   KOKKOS_INLINE_FUNCTION WarpQueryEnds(const Mask& seen, Index first, int lane)
-      : least(static_cast<int>(seen.end_of_queries(first) - first)),
-        most(static_cast<int>(seen.end_of_queries(first + Blocks::warp_rows - 1) - first)) {
+      : min_end(static_cast<int>(seen.end_of_queries(first) - first)),
+        max_end(static_cast<int>(seen.end_of_queries(first + Blocks::warp_rows - 1) - first)) {
     Blocks::Sums::for_rows(lane, [&](int slot, int row) {
       end[slot] = static_cast<int>(seen.end_of_queries(first + row) - first);
     });
   }
 
   /// True if a row may be seen by queries from `query` on.
-  KOKKOS_INLINE_FUNCTION bool may_see(int query) const { return query < most; }
+  KOKKOS_INLINE_FUNCTION bool may_see(int query) const { return query < max_end; }
   /// True if a row may not be seen by all queries before `query_end`.
-  KOKKOS_INLINE_FUNCTION bool may_hide(int query_end) const { return query_end > least; }
+  KOKKOS_INLINE_FUNCTION bool may_hide(int query_end) const { return query_end > min_end; }
   KOKKOS_INLINE_FUNCTION bool hides(int slot, int query) const { return query >= end[slot]; }
 };
 

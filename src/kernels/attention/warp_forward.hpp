@@ -42,7 +42,7 @@ struct WarpAttentionForward {
     typename Blocks::Sums sum;
     State state;
     for (int slot = 0; slot < rows; ++slot) {
-      state.largest[slot] = Mask::least_score;
+      state.largest[slot] = Mask::lowest_score;
       state.total[slot] = 0;
     }
     const WarpFirstKeys<Blocks, Mask> first_keys(at);

@@ -24,8 +24,8 @@ struct Arithmetic<HostVector> {
     for (int i = 0; i < host_lanes; ++i) x[i] = std::sqrt(x[i]);
     return x;
   }
-  static HostVector clamp(HostVector x, float least, float most) {
-    const HostVector low = HostVector{} + least, high = HostVector{} + most;
+  static HostVector clamp(HostVector x, float min, float max) {
+    const HostVector low = HostVector{} + min, high = HostVector{} + max;
     x = x < low ? low : x;
     return x > high ? high : x;
   }

@@ -9,7 +9,7 @@ namespace {
 // Weights [K,N]: the rows whose sums a thread keeps at once, and the columns of a tile of sums,
 // which fills 16 KiB of the first-level cache. A tile's row is a run of memory long enough for
 // prefetching.
-constexpr Index tile_rows = 8, least_columns = 64, most_columns = 512;
+constexpr Index tile_rows = 8, min_columns = 64, max_columns = 512;
 
 // Weights [N,K]: the outputs of a work item, and the outputs and rows whose sums stay in registers
 // at once: 16 of AVX-512's 32, or 8 of AVX2's 16.
@@ -20,7 +20,7 @@ constexpr int block_outputs = 4, block_rows = host_lanes == 16 ? 4 : 2;
 /// columns) of `rows` rows. x is [rows, ..] with rows `x_stride` apart.
 template <int terms, class T>
 void add_weight_rows(const T* x, Index x_stride, Index rows, const T* w, Index stride,
-                     Index columns, float (*sums)[most_columns]) {
+                     Index columns, float (*sums)[max_columns]) {
   float factors[tile_rows][terms];
   for (Index i = 0; i < rows; ++i) {
     for (int t = 0; t < terms; ++t) factors[i][t] = static_cast<float>(x[i * x_stride + t]);
@@ -47,7 +47,7 @@ void add_weight_rows(const T* x, Index x_stride, Index rows, const T* w, Index s
 template <class T, class Out>
 void multiply_few(const FewRowsProduct<T, Out>& p, Index row, Index rows, Index first,
                   Index columns) {
-  float sums[tile_rows][most_columns];
+  float sums[tile_rows][max_columns];
   for (Index i = 0; i < rows; ++i) std::fill(sums[i], sums[i] + columns, 0.0F);
   const T* x = p.x + row * p.in;
   const T* w = p.weight + first;
@@ -108,8 +108,8 @@ void multiply_outputs(const FewRowsProduct<T, Out>& p, Index output) {
 
 template <class T, class Out>
 void few_rows_in_out(const Execution& exec, const FewRowsProduct<T, Out>& p) {
-  const Index share = round_up(ceil_div(p.out, exec.concurrency()), least_columns);
-  const Index tile = std::clamp(share, least_columns, most_columns);
+  const Index share = round_up(ceil_div(p.out, exec.concurrency()), min_columns);
+  const Index tile = std::clamp(share, min_columns, max_columns);
   Kokkos::parallel_for("kzero::kernels::few_rows_by_columns",
                        tensor::Range(exec, 0, ceil_div(p.out, tile)), [=](Index t) {
                          const Index first = t * tile, columns = std::min(tile, p.out - first);

@@ -9,8 +9,8 @@ namespace {
 // A block of C stays in registers for all k. It uses 24 of AVX-512's 32 registers, or 12 of AVX2's
 // 16, which leaves room for a row of B. Two FMA units with a latency of four cycles need at least
 // eight.
-constexpr int most_rows = 6;
-constexpr int most_vectors = host_lanes == 8 ? 2 : 4;
+constexpr int max_rows = 6;
+constexpr int max_vectors = host_lanes == 8 ? 2 : 4;
 
 template <int rows, int vectors, class E>
 void multiply_block(const HostProduct<E>& p, Index first_row, Index first_column) {
@@ -45,7 +45,7 @@ void multiply_columns(const HostProduct<E>& p, Index first_column,
 }
 
 /// Rows of blocks in descending order. With a single row the units wait for each other's sums.
-using RowCounts = std::integer_sequence<int, most_rows, 4, 2, 1>;
+using RowCounts = std::integer_sequence<int, max_rows, 4, 2, 1>;
 
 template <class E, int... widths>
 void multiply_rest(const HostProduct<E>& p, Index first_column,
@@ -58,11 +58,11 @@ void multiply_rest(const HostProduct<E>& p, Index first_column,
 
 template <class E>
 void multiply(const HostProduct<E>& p) {
-  constexpr Index block = most_vectors * host_lanes;
+  constexpr Index block = max_vectors * host_lanes;
   Index column = 0;
   for (; column + block <= p.n; column += block)
-    multiply_columns<most_vectors>(p, column, RowCounts());
-  multiply_rest(p, column, std::make_integer_sequence<int, most_vectors - 1>());
+    multiply_columns<max_vectors>(p, column, RowCounts());
+  multiply_rest(p, column, std::make_integer_sequence<int, max_vectors - 1>());
 }
 
 template void multiply(const HostProduct<float>&);

@@ -175,18 +175,18 @@ void multiply_rows(HostProduct<Bf16Pair> p) {
 /// all columns.
 template <class Tiles>
 void multiply_gathered_rows(const HostProduct<Bf16Pair>& p) {
-  constexpr Index most_pairs = 8 * tile_side;
+  constexpr Index max_pairs = 8 * tile_side;
   // Declared as bytes, because pairs would be set to zero.
-  alignas(64) std::byte memory[2 * tile_side * most_pairs * sizeof(Bf16Pair)];
+  alignas(64) std::byte memory[2 * tile_side * max_pairs * sizeof(Bf16Pair)];
   auto* const gathered = reinterpret_cast<Bf16Pair*>(memory);
-  for (Index k = 0; k == 0 || k < p.k; k += most_pairs) {
+  for (Index k = 0; k == 0 || k < p.k; k += max_pairs) {
     HostProduct<Bf16Pair> part = p;
-    part.k = std::min(p.k - k, most_pairs);
+    part.k = std::min(p.k - k, max_pairs);
     part.a.data += k * p.a.column;
     part.b += k * p.b_stride;
     part.adds = p.adds || k > 0;
-    gather_rows(part.a, part.m, part.k, gathered, most_pairs);
-    part.a = {gathered, most_pairs};
+    gather_rows(part.a, part.m, part.k, gathered, max_pairs);
+    part.a = {gathered, max_pairs};
     multiply_rows<Tiles>(part);
   }
 }

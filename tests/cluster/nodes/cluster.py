@@ -16,7 +16,7 @@ from .network import Network, address
 from .node import Node
 from .shell import ClusterError
 
-MOST_NODES = 200
+MAX_NODES = 200
 TEMPORARY = "kzero_cluster_"  # begins the names of folders of temporary clusters
 MARKER = "CLUSTER_LAUNCH"  # the variable by which processes of a launch are found
 
@@ -81,8 +81,8 @@ class Cluster:
     def up(self, count, memory=None, keep=(), owner=None):
         """Starts so many nodes. memory: limit of each in bytes. keep: folders below /tmp and the like that nodes must see.
         owner: number of the process without which the cluster is abandoned; None: it may be left alone."""
-        if not 1 <= count <= MOST_NODES:
-            raise ClusterError(f"{count} nodes: expected 1 to {MOST_NODES}")
+        if not 1 <= count <= MAX_NODES:
+            raise ClusterError(f"{count} nodes: expected 1 to {MAX_NODES}")
         if (self.folder / "cluster.json").exists() or self.network.spaces():
             raise ClusterError(f"there is a cluster in {self.folder}")
         for path in keep:

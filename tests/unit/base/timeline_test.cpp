@@ -92,7 +92,7 @@ TEST(Timeline, cuts_long_names) {
     const TimelineSpan span(SpanKind::phase, [&] { return SpanName("{}", name); });
   }
   for (const SpanRecord& span : stop_timeline().spans)
-    EXPECT_EQ(std::string(span.name), std::string(SpanName::most - 1, 'x'));
+    EXPECT_EQ(std::string(span.name), std::string(SpanName::max_bytes - 1, 'x'));
 }
 
 TEST(Timeline, gives_each_thread_a_lane) {

@@ -150,7 +150,7 @@ TEST_F(OriginTest, AForeignListLeadsNowhere) {
   EXPECT_TRUE(contains(error(), "begins with something else, not with \"kzero origin 1\""));
   const std::string large = error_of(ExitCode::files, [&] {
     update_origin(mine,
-                  {.files = {{"tokenizer.json", std::string(most_origin_file_bytes + 1, 'x')}}});
+                  {.files = {{"tokenizer.json", std::string(max_origin_file_bytes + 1, 'x')}}});
   });
   EXPECT_TRUE(contains(large, "tokenizer.json: has 67108865 bytes")) << large;
 }

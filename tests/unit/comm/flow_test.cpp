@@ -96,12 +96,12 @@ TEST(Flow, CutsLargeChunksWithinANodeAndSmallOnesBetweenNodes) {
   std::vector<int> nodes(group.size());
   std::iota(nodes.begin(), nodes.end(), 0);
   const int to = (group.rank() + 1) % group.size();
-  for (const Index most : {chunk_within_node, chunk_between_nodes}) {
-    if (most == chunk_between_nodes) group.set_nodes(nodes, {group.size(), 1});
+  for (const Index chunk_bytes : {chunk_within_node, chunk_between_nodes}) {
+    if (chunk_bytes == chunk_between_nodes) group.set_nodes(nodes, {group.size(), 1});
     std::vector<Index> counts(group.size());
-    counts[to] = 2 * most + 4;
+    counts[to] = 2 * chunk_bytes + 4;
     const std::vector<Posted> expected{
-        {to, 0, most}, {to, most / 4, most}, {to, 2 * (most / 4), 4}};
+        {to, 0, chunk_bytes}, {to, chunk_bytes / 4, chunk_bytes}, {to, 2 * (chunk_bytes / 4), 4}};
     EXPECT_EQ(order_of(Bytes(counts), Direction::out, group), expected);
   }
 }

@@ -35,33 +35,33 @@ deck::ImpliedValue value_of(const std::vector<deck::ImpliedValue>& all, const st
 
 json of_type(const char* type) { return {{"model_type", type}}; }
 
-struct Usual {
+struct Defaults {
   const char* type;
   Index vocab, feed_forward, kv_heads, sequence;
   bool qkv_bias, qk_norm;
 };
 
 TEST(LlamaConfig, MissingKeysMeanWhatEachClassTakesThemToMean) {
-  const Usual all[] = {{"llama", 32000, 11008, 32, 2048, false, false},
-                       {"mistral", 32000, 14336, 8, 131072, false, false},
-                       {"qwen2", 151936, 22016, 32, 32768, true, false},
-                       {"qwen3", 151936, 22016, 32, 32768, false, true}};
-  for (const Usual& usual : all) {
-    json config = of_type(usual.type);
-    if (usual.type == std::string("mistral")) config["sliding_window"] = nullptr;
+  const Defaults all[] = {{"llama", 32000, 11008, 32, 2048, false, false},
+                          {"mistral", 32000, 14336, 8, 131072, false, false},
+                          {"qwen2", 151936, 22016, 32, 32768, true, false},
+                          {"qwen3", 151936, 22016, 32, 32768, false, true}};
+  for (const Defaults& defaults : all) {
+    json config = of_type(defaults.type);
+    if (defaults.type == std::string("mistral")) config["sliding_window"] = nullptr;
     const auto implied = implied_by(config);
     const std::pair<const char*, deck::Value> expected[] = {
         {"model.family", std::string("llama")},
         {"model.layers", Index{32}},
         {"model.hidden", Index{4096}},
         {"model.heads", Index{32}},
-        {"model.kv_heads", usual.kv_heads},
+        {"model.kv_heads", defaults.kv_heads},
         {"model.head_dim", Index{128}},
-        {"model.sequence", usual.sequence},
-        {"model.vocab", usual.vocab},
-        {"model.feed_forward", usual.feed_forward},
-        {"model.qkv_bias", usual.qkv_bias},
-        {"model.qk_norm", usual.qk_norm},
+        {"model.sequence", defaults.sequence},
+        {"model.vocab", defaults.vocab},
+        {"model.feed_forward", defaults.feed_forward},
+        {"model.qkv_bias", defaults.qkv_bias},
+        {"model.qk_norm", defaults.qk_norm},
         {"model.window", Index{0}},
         {"model.full_attention_every", Index{0}},
         {"model.tied_embeddings", false},
@@ -69,14 +69,14 @@ TEST(LlamaConfig, MissingKeysMeanWhatEachClassTakesThemToMean) {
         {"model.rope_theta", 10000.0},
         {"model.rope_scaling", std::string("none")},
         {"model.init_std", 0.02}};
-    EXPECT_EQ(implied.size(), std::size(expected)) << usual.type;
+    EXPECT_EQ(implied.size(), std::size(expected)) << defaults.type;
     for (const auto& [path, value] : expected) {
-      EXPECT_EQ(value_of(implied, path).value, value) << usual.type << " " << path;
+      EXPECT_EQ(value_of(implied, path).value, value) << defaults.type << " " << path;
     }
     EXPECT_EQ(value_of(implied, "model.layers").origin,
               "hf/config.json: num_hidden_layers is missing, which means 32");
     EXPECT_EQ(value_of(implied, "model.qk_norm").origin,
-              std::string("hf/config.json: model_type is \"") + usual.type + "\"");
+              std::string("hf/config.json: model_type is \"") + defaults.type + "\"");
   }
 }
 

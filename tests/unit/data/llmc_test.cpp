@@ -12,7 +12,7 @@ namespace kzero::data {
 namespace {
 
 using Wide = std::uint32_t;
-constexpr Index most_vocab = 2147483647;  // limit of the deck's model.vocab
+constexpr Index max_vocab = 2147483647;  // limit of the deck's model.vocab
 
 /// The same tokens in files of both widths.
 class LlmcFiles : public TokenFiles {
@@ -47,7 +47,7 @@ TEST_F(LlmcFiles, TokensAreReadUpToTheLastOfEachWidth) {
                            65536);
   EXPECT_EQ(all(narrow), (std::vector<Token>{1, 65535, 3, 4}));
   const TokenStream wide({write_llmc<Wide>("c", {1, 65536, 2147483646, 3})}, DataFormat::llmc,
-                         most_vocab);
+                         max_vocab);
   EXPECT_EQ(all(wide), (std::vector<Token>{1, 65536, 2147483646, 3}));
 }
 
@@ -188,7 +188,7 @@ TEST_F(LlmcFiles, TokensThatNoVocabularyHasAreNamed) {
   const std::string file = write_llmc<Wide>("wide", {1, 2147483646, 2147483647, 4294967295});
   EXPECT_NE(problems_of({file}, 151936).find(": token 1 (counted from 0) is 2147483646, "),
             std::string::npos);
-  EXPECT_EQ(problems_of({file}, most_vocab),
+  EXPECT_EQ(problems_of({file}, max_vocab),
             file +
                 ": token 2 (counted from 0) is 2147483647, but model.vocab = 2147483647 allows "
                 "0 to 2147483646; no vocabulary has token 4294967295: write the file again");

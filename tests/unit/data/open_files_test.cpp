@@ -133,12 +133,12 @@ TEST_F(FewOpenFiles, LeaveTheLastDescriptorsToOthers) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   std::vector<int> taken{::open("/dev/null", O_RDONLY)};
-  const int most = taken.front() + 40;  // more than half is for the rest of the program
-  while (taken.back() < most - 15) taken.push_back(::open("/dev/null", O_RDONLY));
+  const int max = taken.front() + 40;  // more than half is for the rest of the program
+  while (taken.back() < max - 15) taken.push_back(::open("/dev/null", O_RDONLY));
   OpenFiles many(1000);
   std::vector<std::string> paths;
   for (int i = 0; i < 100; ++i) paths.push_back(write_text(fmt::format("m{}", i), "x"));
-  const rlimit tight{static_cast<rlim_t>(most), before.rlim_max};
+  const rlimit tight{static_cast<rlim_t>(max), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
   std::vector<std::unique_ptr<DataFile>> files;
   int missing = 0;

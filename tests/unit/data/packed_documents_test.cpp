@@ -23,10 +23,10 @@ std::vector<Index> starts_of(const std::vector<Index>& lengths) {
   return starts;
 }
 
-std::vector<Index> random_lengths(Index count, Index most, std::uint64_t seed) {
+std::vector<Index> random_lengths(Index count, Index max, std::uint64_t seed) {
   std::vector<Index> lengths;
   for (Index i = 0; i < count; ++i)
-    lengths.push_back(1 + Index{philox(seed, static_cast<std::uint64_t>(i), 0).word[0]} % most);
+    lengths.push_back(1 + Index{philox(seed, static_cast<std::uint64_t>(i), 0).word[0]} % max);
   return lengths;
 }
 
@@ -91,8 +91,8 @@ std::vector<std::vector<std::uint32_t>> plain_best_fit(const std::vector<Index>&
 }
 
 TEST(Packing, ShuffledIsBestFitIntoOpenRows) {
-  for (const Index most : {1, 7, 40, 100}) {
-    const auto lengths = random_lengths(700, most, 9);
+  for (const Index max : {1, 7, 40, 100}) {
+    const auto lengths = random_lengths(700, max, 9);
     for (const std::uint64_t epoch : {0, 1, 5}) {
       EXPECT_EQ(rows_of(pack_shuffled(starts_of(lengths), 100, 3, epoch)),
                 plain_best_fit(lengths, 100, Permutation(700, 3, epoch)));

@@ -101,10 +101,9 @@ TEST(Lists, AreOverriddenByTheNumberOfTheTable) {
         << strange;
 }
 
-TEST(Lists, HaveAMostNumberOfTables) {
+TEST(Lists, HaveAMaximumNumberOfTables) {
   std::string text;
-  for (Index i = 0; i < most_tables; ++i)
-    text += fmt::format("[[evaluate]]\nfiles = [\"{}\"]\n", i);
+  for (Index i = 0; i < max_tables; ++i) text += fmt::format("[[evaluate]]\nfiles = [\"{}\"]\n", i);
   EXPECT_EQ(refusal_of(text), "");
   EXPECT_EQ(refusal_of(text + "[[evaluate]]\n[[evaluate]]\n"),
             "deck.toml:201:1: [[evaluate]] may have at most 100 tables");

@@ -130,8 +130,8 @@ TEST(MatrixPlan, EveryParameterHasOneTurnOnOneRank) {
     double all = 0;
     for (const auto& p : plan.parameters())
       all += static_cast<double>(p.matrices) * optim::newton_schulz_operations(p.shape);
-    EXPECT_GE(plan.most_operations(), all / 4);
-    EXPECT_LT(plan.most_operations(), all / 3) << "four ranks share the work";
+    EXPECT_GE(plan.max_operations(), all / 4);
+    EXPECT_LT(plan.max_operations(), all / 3) << "four ranks share the work";
   }
 }
 

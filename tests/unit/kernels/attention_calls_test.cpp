@@ -34,7 +34,7 @@ void expect_calls(const AttentionProblem& p, const Divided& expected) {
   EXPECT_EQ(calls.sequences, expected.sequences);
   EXPECT_EQ(calls.kv_heads, expected.kv_heads);
   EXPECT_EQ(calls.stores_scores, expected.stores_scores);
-  EXPECT_LE(calls.plan_bytes, p.most_scratch);
+  EXPECT_LE(calls.plan_bytes, p.max_scratch);
   EXPECT_GE(calls.scratch_bytes(), calls.plan_bytes + AttentionCalls::alignment);
 }
 
@@ -51,11 +51,11 @@ TEST(AttentionCalls, StoreNoScoresIfThoseOfOneKeyHeadAreTooMany) {
   expect_calls(problem(1, 32768, 16, 16, 128), {1, 16, false});  // 2 GiB of scores per head
   expect_calls(problem(4, 16384, 32, 8, 128), {1, 8, false});    // 2 GiB per key head
   AttentionProblem small = problem(6, 128, 4, 2, 64);
-  small.most_scratch = AttentionCalls(problem(1, 128, 2, 1, 64)).plan_bytes;
+  small.max_scratch = AttentionCalls(problem(1, 128, 2, 1, 64)).plan_bytes;
   expect_calls(small, {1, 1});
-  --small.most_scratch;
+  --small.max_scratch;
   expect_calls(small, {1, 1, false});
-  small.most_scratch = AttentionCalls(small).plan_bytes - 1;
+  small.max_scratch = AttentionCalls(small).plan_bytes - 1;
   expect_calls(small, {1, 0, false});
 }
 

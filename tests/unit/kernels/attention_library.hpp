@@ -11,7 +11,7 @@ inline AttentionProblem in_parts(AttentionProblem p, Index sequences, Index kv_h
   part.shape.batch = sequences;
   part.shape.kv_heads = kv_heads;
   part.shape.heads = kv_heads * p.shape.group();
-  p.most_scratch = AttentionCalls(part).plan_bytes;
+  p.max_scratch = AttentionCalls(part).plan_bytes;
   return p;
 }
 
@@ -23,7 +23,7 @@ inline AttentionProblem cut(const AttentionProblem& p, Calls calls) {
   if (calls == Calls::of_sequences) return in_parts(p, 1, p.shape.kv_heads);
   if (calls == Calls::one) return p;
   AttentionProblem of_heads = in_parts(p, 1, 1);
-  if (calls == Calls::without_scores) --of_heads.most_scratch;
+  if (calls == Calls::without_scores) --of_heads.max_scratch;
   return of_heads;
 }
 

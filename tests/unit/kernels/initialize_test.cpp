@@ -37,8 +37,8 @@ TEST(DrawNormal, IsTheFormulasNumber) {
 }
 
 TEST(NormalPair, OfTheOutermostWordsIsFinite) {
-  constexpr std::uint32_t most = 0xFFFFFFFFU;
-  const Pair<float> far = normal_pair<float>(0, 0), near = normal_pair<float>(most, most);
+  constexpr std::uint32_t max = 0xFFFFFFFFU;
+  const Pair<float> far = normal_pair<float>(0, 0), near = normal_pair<float>(max, max);
   EXPECT_NEAR(far.first, std::sqrt(66 * std::log(2.0)), 1e-6);  // u = 2^-33
   EXPECT_EQ(far.second, 0);
   EXPECT_EQ(near.first, 0);  // u rounds to 1

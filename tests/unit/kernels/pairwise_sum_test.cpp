@@ -27,11 +27,11 @@ template <class T>
 std::vector<T> in_rounds(const std::vector<std::vector<T>>& terms, int ranks, int own, Index block,
                          Index count) {
   const auto all = static_cast<int>(terms.size());
-  int most_open = 0;
+  int max_open = 0;
   for (int first = ranks; first < all; first += ranks)
-    most_open = std::max(most_open, open_sums(first, block));
+    max_open = std::max(max_open, open_sums(first, block));
   const Index stride = count + 3;
-  const Guarded<float> oldest(count), others(std::max(1, most_open - 1) * stride);
+  const Guarded<float> oldest(count), others(std::max(1, max_open - 1) * stride);
   const OpenSums open{oldest.data(), others.data(), stride};
   const Guarded<T> out(count);
   for (int first = 0; first < all; first += ranks) {

@@ -56,13 +56,13 @@ TYPED_TEST(Reduction, SumRowsMatchesThePlainLoop) {
 TYPED_TEST(Reduction, SumGroupsTakesTheColumnsOfEachResult) {
   using T = TypeParam;
   for (const Index width : widths) {
-    const Index stride = most_sums * width + 3;
+    const Index stride = max_sums * width + 3;
     const auto partial = numbers<float>(row_groups * stride, 1);
     const Guarded<float> input(partial);
     for (const Accumulate mode : {Accumulate::no, Accumulate::yes}) {
       std::vector<std::vector<T>> before;
       std::deque<Guarded<T>> outs;
-      for (int r = 0; r < most_sums; ++r) {
+      for (int r = 0; r < max_sums; ++r) {
         before.push_back(numbers<T>(width, 2 + r));
         outs.emplace_back(width);
         if (mode == Accumulate::yes) outs.back().set(before.back());
@@ -240,7 +240,7 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
         }
         const Guarded<T> input(sources), self(mine), out(count);
         const Guarded<float> wide(before);
-        const PerRank<T> values{input.data(), stride, self.data(), ranks, own};
+        const RankValues<T> values{input.data(), stride, self.data(), ranks, own};
         // The base is the open sum of a block that began before these terms.
         const Terms onto{.first = 1, .block = ranks + 1}, from_first{.block = ranks};
         add_terms<T, T>(Execution(), values, onto, {.oldest = wide.data()}, out.vector());
@@ -279,7 +279,7 @@ TYPED_TEST(Reduction, SumOfPartialRowsIsTheFp32LoopOverRanksBitForBit) {
                                        static_cast<float>(addend[i])));
       }
       const Guarded<T> input(sources), self(mine), b(bias), onto(addend);
-      const PerRank<T> values{input.data(), stride, self.data(), ranks, own};
+      const RankValues<T> values{input.data(), stride, self.data(), ranks, own};
       sum_partial_rows<T>(Execution(), values, b.data(), onto.data(), onto.matrix(rows, width));
       EXPECT_TRUE(tests::same_bits(onto.host(), added)) << name << ", onto its addend";
       sum_partial_rows<T>(Execution(), values, nullptr, nullptr, self.matrix(rows, width));

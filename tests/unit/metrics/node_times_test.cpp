@@ -26,7 +26,7 @@ TEST(NodeTable, ListsFewNodes) {
 
 TEST(NodeTable, SumsUpTheOthersOfMany) {
   NodesRecord record{.steps = 1, .count = 100, .compute = {1, 1.5, 9}, .wait = {0, 2, 4}};
-  for (Index i = 0; i < most_node_rows; ++i)
+  for (Index i = 0; i < max_node_rows; ++i)
     record.rows.push_back(
         row("n" + std::to_string(i), i, i < 3 ? 9 - static_cast<double>(i) : 2, 1));
   // 150 - 9 - 8 - 7 = 126 and 200 - 3 = 197, over 97 nodes

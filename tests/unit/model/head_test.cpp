@@ -23,14 +23,14 @@ double largest_distance(const std::vector<T>& a, const std::vector<T>& b) {
   const double largest_term = std::sqrt(static_cast<double>(small_model().hidden)) + 1;
   const double reordered =
       2 * gamma(head_rows + 1) * static_cast<double>(head_rows + 1) * largest_term;
-  double most = 0;
+  double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double x = as_double(a[i]), y = as_double(b[i]);
     const double size = std::max({std::abs(x), std::abs(y), 0x1p-14});
     const double step = 2 * round_off<T> * std::exp2(std::floor(std::log2(size)));
-    most = std::max(most, (std::abs(x - y) - reordered) / step);
+    largest = std::max(largest, (std::abs(x - y) - reordered) / step);
   }
-  return most;
+  return largest;
 }
 
 template <class T>
@@ -115,8 +115,8 @@ TEST(LogitsChunk, HasColumnsOf16BytesFor16BitsOnDevices) {
   for (const Index vocab : {1, 53, 56, 50257}) {
     const model::TransformerShape shape(small_model(vocab));
     const Index more = chunk_of(vocab, 32768, true).columns - vocab;
-    EXPECT_EQ(model::read_behind_output(shape, true), more * shape.hidden);
-    EXPECT_EQ(model::read_behind_output(shape, false), 0);
+    EXPECT_EQ(model::read_after_output(shape, true), more * shape.hidden);
+    EXPECT_EQ(model::read_after_output(shape, false), 0);
   }
 }
 

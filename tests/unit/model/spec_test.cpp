@@ -39,7 +39,7 @@ TEST(ParameterTable, HasRoomAfterTheOutputProjectionForWhatItsProductsRead) {
           const TransformerShape shape(m, rank);
           const param::FlatLayout layout(parameter_table(m, rank), 2);
           const Index begin = is_tied ? 0 : shape.norm_elements();
-          EXPECT_LE(begin + shape.own.vocab * shape.hidden + read_behind_output(shape),
+          EXPECT_LE(begin + shape.own.vocab * shape.hidden + read_after_output(shape),
                     layout.unit(is_tied ? 0 : m.layers + 1).padded);
         }
       }

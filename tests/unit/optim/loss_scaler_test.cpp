@@ -131,8 +131,8 @@ TEST(LossScaler, ARunDoesNotEndWellOnSkippedSteps) {
     LossScaler scaler(precision, scaler_settings());
     EXPECT_NO_THROW(scaler.require_good_end());
     // fp16's dynamic scale adapts by skipping a step now and then.
-    const int most = precision == Dtype::fp16 ? 1 : 0;
-    for (int i = 0; i < most; ++i) scaler.update(false);
+    const int max = precision == Dtype::fp16 ? 1 : 0;
+    for (int i = 0; i < max; ++i) scaler.update(false);
     EXPECT_NO_THROW(scaler.require_good_end());
     scaler.update(false);
     EXPECT_THROW(scaler.require_good_end(), Error);

@@ -42,9 +42,9 @@ TEST(MatrixOwners, DivideTheWorkEvenly) {
     double sum = 0;
     for (const double cost : all) sum += cost;
     // When the last task of the most loaded rank was assigned, no rank had more than the mean.
-    const double most = std::ranges::max(owners.load);
-    EXPECT_LE(most, sum / static_cast<double>(ranks) + std::ranges::max(all));
-    EXPECT_NEAR(most, sum / static_cast<double>(ranks), 1.0) << "small tasks fill the gaps";
+    const double max = std::ranges::max(owners.load);
+    EXPECT_LE(max, sum / static_cast<double>(ranks) + std::ranges::max(all));
+    EXPECT_NEAR(max, sum / static_cast<double>(ranks), 1.0) << "small tasks fill the gaps";
   }
 }
 

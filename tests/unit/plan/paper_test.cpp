@@ -13,8 +13,8 @@ namespace {
 
 constexpr double billion = 1e9;
 
-double gigabytes(const Holding& holding) {
-  return static_cast<double>(holding.total_bytes()) / billion;
+double gigabytes(const Footprint& footprint) {
+  return static_cast<double>(footprint.total_bytes()) / billion;
 }
 
 // Table 1: GB of model states per device, 54 cells. The number of printed digits varies. Most
@@ -62,8 +62,8 @@ TEST(Table1, EveryCellIsPrintedAsComputed) {
     for (int size = 0; size < 3; ++size) {
       for (Index stage = 1; stage <= 3; ++stage) {
         const Cell& cell = row.cells[size][stage - 1];
-        const Holding holding = nominal(sizes[size], {row.ranks, 1, stage});
-        EXPECT_LT(std::abs(gigabytes(holding) - cell.printed), cell.unit)
+        const Footprint footprint = nominal(sizes[size], {row.ranks, 1, stage});
+        EXPECT_LT(std::abs(gigabytes(footprint) - cell.printed), cell.unit)
             << sizes[size] << " parameters, N = " << row.ranks << ", stage " << stage;
       }
     }
@@ -109,7 +109,7 @@ TEST(Table2, TheoryColumnsAreTheLargestModelsThatFit) {
   for (const Printed& row : rows) {
     for (Index stage = 0; stage <= 3; ++stage) {
       const Launch launch{n, row.tensor, stage};
-      const Holding found = largest_nominal(bytes, launch);
+      const Footprint found = largest_nominal(bytes, launch);
       const double exact = static_cast<double>(bytes * row.tensor) / cost[stage];
       // Rounding up three states costs at most three bytes.
       EXPECT_LE(static_cast<double>(found.parameters), exact);
@@ -128,7 +128,7 @@ TEST(Table2, TheoryColumnsAreTheLargestModelsThatFit) {
 TEST(LargestNominal, IsNothingWhereNotEvenOneParameterFits) {
   EXPECT_EQ(largest_nominal(15, {1, 1, 0}).parameters, 0);
   EXPECT_EQ(largest_nominal(16, {1, 1, 0}).parameters, 1);
-  EXPECT_EQ(largest_nominal(Index{1} << 60, {1'000'000, 10'000, 3}).parameters, most_parameters);
+  EXPECT_EQ(largest_nominal(Index{1} << 60, {1'000'000, 10'000, 3}).parameters, max_parameters);
 }
 
 Index recount(Index layers, Index hidden) {

@@ -151,9 +151,9 @@ TEST(Plan, TrafficIsTheorysInTheRunsPrecision) {
       elements += row.elements_per_step;
     }
     // 2 P (N - 1) / N, where each of the six units is padded to shards of a multiple of 64.
-    const double least = 2 * static_cast<double>(entry.parameters) * 3 / 4;
-    EXPECT_GE(static_cast<double>(elements), least);
-    EXPECT_LE(static_cast<double>(elements), least + 2 * 6 * 4 * 64);
+    const double min = 2 * static_cast<double>(entry.parameters) * 3 / 4;
+    EXPECT_GE(static_cast<double>(elements), min);
+    EXPECT_LE(static_cast<double>(elements), min + 2 * 6 * 4 * 64);
     EXPECT_EQ(entry.sent_bytes(), elements * bytes_of(precision));
   }
 }

@@ -19,8 +19,8 @@ constexpr Network network{.within_node = 1,
 Collective seconds(double n) { return {.within = n}; }
 
 /// Two operations, forward and backward of one unit, of 10 seconds each, and an update of 4.
-Outline two_operations() {
-  Outline o;
+StepOutline two_operations() {
+  StepOutline o;
   o.data = {2, 2, 1};
   o.tensor = {2, 1, 1};
   o.node_ranks = o.sharing = 2;
@@ -34,7 +34,7 @@ Outline two_operations() {
 constexpr Estimate work{.rates = {}, .model = 20, .optimizer = 4};
 
 /// Every second of a step is work or waiting.
-double step_of(const Outline& o, const Estimate& parts = work) {
+double step_of(const StepOutline& o, const Estimate& parts = work) {
   const StepTime found = step_time(o, network, parts);
   double model = 0;
   for (const OutlinedOperation& operation : o.operations) model += operation.work * parts.model;
@@ -43,7 +43,7 @@ double step_of(const Outline& o, const Estimate& parts = work) {
 }
 
 TEST(StepTime, OfMessagesThatBlockIsTheSum) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   EXPECT_DOUBLE_EQ(step_of(o), 20 + 6 + 4);
   o.update_gathers = o.gathers;
   EXPECT_DOUBLE_EQ(step_of(o), 20 + 6 + 4 + 3);
@@ -52,7 +52,7 @@ TEST(StepTime, OfMessagesThatBlockIsTheSum) {
 
 // Three operations: the second one's reduction overlaps the third.
 TEST(StepTime, AReductionOverlapsTheNextOperation) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.operations.push_back({.work = 0.25, .complete = {}});
   o.in_flight = o.reductions_overlap = true;
   EXPECT_DOUBLE_EQ(step_of(o), 20 + 5 + 1 + 4) << "6 seconds, 5 of them during the third";
@@ -63,7 +63,7 @@ TEST(StepTime, AReductionOverlapsTheNextOperation) {
 // Only the slices that fit in the slots are in flight during the next operation. A device adds up
 // all of them meanwhile.
 TEST(StepTime, OnHostsOnlyTheFirstSlicesOverlap) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.operations.push_back({.work = 0.25, .complete = {}});
   o.in_flight = o.reductions_overlap = true;
   o.slots = 2;
@@ -74,7 +74,7 @@ TEST(StepTime, OnHostsOnlyTheFirstSlicesOverlap) {
 }
 
 TEST(StepTime, OnHostsTheCollectionWithinTheNodeBlocks) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.operations.push_back({.work = 0.25, .complete = {}});
   o.in_flight = o.reductions_overlap = true;
   o.last_sums = {{.slices = 1, .collect = seconds(2), .exchange = seconds(4)}};
@@ -85,7 +85,7 @@ TEST(StepTime, OnHostsTheCollectionWithinTheNodeBlocks) {
 
 // Stage 3 gathers units ahead of the operations that need them.
 TEST(StepTime, GathersOverlapTheOperationsBeforeTheirUse) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.updates = {0.5, 0.5};
   o.gathers = {seconds(3), seconds(7)};
   o.last_sums = {{}, {}};
@@ -98,7 +98,7 @@ TEST(StepTime, GathersOverlapTheOperationsBeforeTheirUse) {
 // Over MPI a step ends when the updated parameters have arrived. Over NCCL the next step's
 // operations wait for the units that they need.
 TEST(StepTime, UpdatedParametersArriveInTheNextStepOverNccl) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.updates = {0.5, 0.5};
   o.gathers = {seconds(3), seconds(8)};
   o.last_sums = {{}, {}};
@@ -113,7 +113,7 @@ TEST(StepTime, UpdatedParametersArriveInTheNextStepOverNccl) {
 
 // Over NCCL a gather and a sum are in flight at the same time if they use different links.
 TEST(StepTime, MessagesWithinAndBetweenNodesOverlap) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.in_flight = o.reductions_overlap = o.device_sums = true;
   o.updates = {0.5, 0.5};
   o.operations = {
@@ -126,7 +126,7 @@ TEST(StepTime, MessagesWithinAndBetweenNodesOverlap) {
 
 // Three parts of 2 seconds. A part is copied while another is updated, and copies take turns.
 TEST(StepTime, UpdatesOnTheHostOverlapWithCopies) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.last_sums = {{}};
   o.host_update = {.bytes = 12, .part_bytes = 5};
   Estimate parts{.rates = {.host = {.copied_bytes = 4}}, .model = 20, .optimizer = 6};
@@ -141,7 +141,7 @@ TEST(StepTime, UpdatesOnTheHostOverlapWithCopies) {
 }
 
 TEST(StepTime, UpdatedParametersAreGatheredAfterTheirCopyFromTheHost) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.last_sums = {{}};
   o.host_update = {.bytes = 12, .part_bytes = 12};
   o.update_gathers = o.gathers;
@@ -160,7 +160,7 @@ TEST(StepTime, KeptInputsAreCopiedWhileBlocksCompute) {
                              .pass = pass,
                              .unit = unit};
   };
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.last_sums = {{}};
   o.operations = {block(forward, 1), block(forward, 2), block(backward, 2), block(backward, 1)};
   Estimate parts{.rates = {.host = {.copied_bytes = 1}}, .model = 20, .optimizer = 4};
@@ -171,7 +171,7 @@ TEST(StepTime, KeptInputsAreCopiedWhileBlocksCompute) {
 }
 
 TEST(StepTime, RepeatsRounds) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.sums = o.last_sums;
   for (const Index rounds : {1, 2, 3, 4, 5, 100}) {
     o.rounds = rounds;
@@ -184,7 +184,7 @@ TEST(StepTime, RepeatsRounds) {
 }
 
 TEST(StepTime, TensorGroupsDelayTheirOperations) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.data = {4, 2, 2};
   o.tensor = {4, 2, 1};
   o.node_ranks = o.sharing = 4;
@@ -194,7 +194,7 @@ TEST(StepTime, TensorGroupsDelayTheirOperations) {
 }
 
 TEST(StepTime, MatricesAreGatheredARoundAhead) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.last_sums = {{}};
   o.matrices = {.rounds = 3, .gather = seconds(2), .back = seconds(1)};
   const Estimate parts{.rates = {}, .model = 20, .optimizer = 16, .matrices = 12};
@@ -206,7 +206,7 @@ TEST(StepTime, MatricesAreGatheredARoundAhead) {
 }
 
 TEST(StepTime, NamesWhatARankWaitsFor) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.data = {4, 2, 2};
   o.tensor = {4, 2, 1};
   o.node_ranks = o.sharing = 4;
@@ -224,7 +224,7 @@ TEST(StepTime, NamesWhatARankWaitsFor) {
 }
 
 TEST(StepTime, TimeLinesHaveEverySecondOfTheRankAndItsLinks) {
-  Outline o = two_operations();
+  StepOutline o = two_operations();
   o.update_gathers = o.gathers;
   o.operations.push_back({.work = 0.25, .complete = {}});
   o.in_flight = o.reductions_overlap = true;

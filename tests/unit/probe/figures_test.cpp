@@ -125,7 +125,7 @@ TEST(FindOdd, names_a_wrong_clock_even_if_all_are_measured_against_it) {
 Survey good_survey(Case& measured) {
   Survey survey;
   survey.ranks = measured.world.size();
-  survey.agreement.same = {"program"};
+  survey.comparison.same = {"program"};
   survey.findings = measured.odd();
   survey.figures = measured.figures;
   return survey;
@@ -144,12 +144,12 @@ TEST(Report, ends_with_the_verdict) {
     EXPECT_EQ(last_line().find("verdict     good: "), 0U) << last_line();
   }
   survey.ranks = 4;
-  survey.agreement.differences = {{"system", Weight::advisory, {{"a", {0}}, {"b", {0}}}}};
+  survey.comparison.differences = {{"system", Weight::advisory, {{"a", {0}}, {"b", {0}}}}};
   EXPECT_EQ(last_line(), "verdict     can run, but the ranks differ in system\n");
   survey.findings = {{{0}, 0, {{"products", "Tflop/s", 1, 2, 2}}}};
   EXPECT_EQ(last_line().find("verdict     can run, but look at "), 0U) << last_line();
-  survey.agreement.differences.insert(survey.agreement.differences.begin(),
-                                      {"program", Weight::required, {{"a", {0}}, {"b", {0}}}});
+  survey.comparison.differences.insert(survey.comparison.differences.begin(),
+                                       {"program", Weight::required, {{"a", {0}}, {"b", {0}}}});
   EXPECT_EQ(last_line(), "verdict     not one run: the ranks differ in program\n");
 }
 

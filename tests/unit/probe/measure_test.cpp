@@ -83,7 +83,7 @@ TEST(Survey, of_the_tests_ranks_agrees) {
     EXPECT_TRUE(found.figures.ranks.empty());
     return;
   }
-  EXPECT_TRUE(found.agreement.is_given());
+  EXPECT_TRUE(found.comparison.agrees());
   EXPECT_EQ(static_cast<int>(found.figures.ranks.size()), world.size());
   for (const Speed& speed : found.figures.ranks) {
     EXPECT_GT(speed.operations, 0);

@@ -50,12 +50,12 @@ TEST(NodeGroups, ARecordHasMeansAndTheBusiestRank) {
   EXPECT_EQ(record.rows[1].compute_seconds, 5);
   EXPECT_EQ(record.rows[1].busiest_rank, 1);
   EXPECT_FALSE(record.rows[1].slow);
-  EXPECT_EQ(record.compute.least, 5);
+  EXPECT_EQ(record.compute.min, 5);
   EXPECT_EQ(record.compute.mean, 6.75);
-  EXPECT_EQ(record.compute.most, 8.5);
-  EXPECT_EQ(record.wait.least, 1.5);
+  EXPECT_EQ(record.compute.max, 8.5);
+  EXPECT_EQ(record.wait.min, 1.5);
   EXPECT_EQ(record.wait.mean, 2.25);
-  EXPECT_EQ(record.wait.most, 3);
+  EXPECT_EQ(record.wait.max, 3);
 }
 
 TEST(NodeGroups, ARecordOfManyNodesListsTheBusiest) {
@@ -68,11 +68,11 @@ TEST(NodeGroups, ARecordOfManyNodesListsTheBusiest) {
   const NodeGroups groups(hosts);
   const metrics::NodesRecord record = groups.record(times, 1, 1, std::vector(1000, false));
   EXPECT_EQ(record.count, 1000);
-  ASSERT_EQ(record.rows.size(), static_cast<std::size_t>(metrics::most_node_rows));
+  ASSERT_EQ(record.rows.size(), static_cast<std::size_t>(metrics::max_node_rows));
   EXPECT_EQ(record.rows.front().host, "n0");
   EXPECT_EQ(record.rows.back().host, "n15");
-  EXPECT_EQ(record.compute.least, 1) << "of all, not of the listed";
-  EXPECT_EQ(record.compute.most, 1000);
+  EXPECT_EQ(record.compute.min, 1) << "of all, not of the listed";
+  EXPECT_EQ(record.compute.max, 1000);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using run::NodeTimes;
 /// Reports on a run's nodes: the lines printed and recorded on the root.
 class Nodes {
  public:
-  explicit Nodes(const run::LeastInterval& least, double share = 0.2)
+  explicit Nodes(const run::MinInterval& min_interval, double share = 0.2)
       : group(first_ranks(launch_ranks())),
         ranks(config(), group),
         blueprint(config(), ranks.grid.data().size()),
@@ -30,7 +30,7 @@ class Nodes {
     if (group.is_root()) sink.emplace(folder.path() / "metrics.jsonl");
     deck::Config deck = config();
     deck.run.slow_node_share = share;
-    times.emplace(deck, ranks.machinery, blueprint, console, sink ? &*sink : nullptr, least);
+    times.emplace(deck, ranks.machinery, blueprint, console, sink ? &*sink : nullptr, min_interval);
   }
 
   deck::Config config() const { return resolved(small_deck(), group); }

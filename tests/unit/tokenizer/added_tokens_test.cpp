@@ -27,9 +27,9 @@ std::optional<AddedTokens::Match> plain_find(const Entries& entries, std::string
 
 TEST(AddedTokens, AreFoundAsByThePlainLoop) {
   std::mt19937 draw(1);
-  const auto text_of = [&](std::size_t most) {
+  const auto text_of = [&](std::size_t max) {
     constexpr std::string_view bytes("a<|\xc3\xff", 5);
-    std::string text(1 + draw() % most, ' ');
+    std::string text(1 + draw() % max, ' ');
     for (char& c : text) c = bytes[draw() % bytes.size()];
     return text;
   };

@@ -19,16 +19,16 @@ bool overlap_in_memory(const Lifetime& a, const Lifetime& b) {
 }
 
 /// The largest number of elements that exist at one time, which is a lower bound.
-Index least_memory(const std::vector<Lifetime>& values) {
-  Index most = 0;
+Index min_memory(const std::vector<Lifetime>& values) {
+  Index largest = 0;
   for (const Lifetime& at : values) {
     Index sum = 0;
     for (const Lifetime& value : values) {
       if (value.first <= at.first && at.first <= value.last) sum += value.elements;
     }
-    most = std::max(most, sum);
+    largest = std::max(largest, sum);
   }
-  return most;
+  return largest;
 }
 
 TEST(Lifetimes, NoTwoValuesShareAnElementAtATime) {
@@ -62,7 +62,7 @@ TEST(Lifetimes, OfAChainOfBlocksNeedNoMoreThanLivesAtOnce) {
       for (Index i = 1; i <= blocks; ++i)
         values.push_back({i, std::max<Index>(0, i - ahead), i, 1024, 0});
       values.push_back({0, blocks + 1 - ahead, blocks + 1, 5120, 0});
-      EXPECT_EQ(assign_offsets(values), least_memory(values)) << ahead << " ahead, " << blocks;
+      EXPECT_EQ(assign_offsets(values), min_memory(values)) << ahead << " ahead, " << blocks;
     }
   }
 }

@@ -21,7 +21,7 @@ param::Table table_with_matrices() {
 
 const param::StateArray all{"all"}, others{"others", param::Extent::all_but_matrices};
 
-TEST(MostHeld, IsTheMostOfAnyRank) {
+TEST(MaxHeld, IsTheMaximumOfAnyRank) {
   const param::Table table = table_with_matrices();
   for (const Index ranks : {1, 2, 3, 7, 40}) {
     const param::FlatLayout layout(table, ranks);
@@ -29,13 +29,13 @@ TEST(MostHeld, IsTheMostOfAnyRank) {
       const param::UnitLayout& unit = layout.units()[u];
       for (const param::StateArray& array : {all, others}) {
         for (const Placement placement : {Placement::replicated, Placement::partitioned}) {
-          Index most = 0;
+          Index max = 0;
           for (Index rank = 0; rank < ranks; ++rank) {
             const Range own = held(placement, unit, rank);
-            most = std::max(
-                most, param::CompactRange(table[u], unit, array, own.begin, own.end).elements());
+            max = std::max(
+                max, param::CompactRange(table[u], unit, array, own.begin, own.end).elements());
           }
-          EXPECT_EQ(most_held(table[u], unit, array, placement), most) << ranks << ", " << u;
+          EXPECT_EQ(max_held(table[u], unit, array, placement), max) << ranks << ", " << u;
         }
       }
     }

@@ -79,22 +79,22 @@ TYPED_TEST(WarpRows, ReduceOverTheLanesOfARow) {
       }
     });
     Sums::for_rows(thread, [&](int slot, int row) {
-      const float most = Fragments::largest_in_row(largest[slot]);
+      const float max = Fragments::largest_in_row(largest[slot]);
       const float sum = Fragments::sum_in_row(total[slot]);
       if (!Fragments::is_first_in_row(thread)) return;
       ++leaders[row];
-      sums_of_rows.tile()(row, 0) = most;
+      sums_of_rows.tile()(row, 0) = max;
       sums_of_rows.tile()(row, 1) = sum;
     });
   });
   for (int i = 0; i < 16 * down; ++i) {
-    double most = -INFINITY, sum = 0, size = 0;
+    double max = -INFINITY, sum = 0, size = 0;
     for (int j = 0; j < 16 * across; ++j) {
-      most = std::max(most, written.at(i, j));
+      max = std::max(max, written.at(i, j));
       sum += written.at(i, j);
       size += std::abs(written.at(i, j));
     }
-    EXPECT_EQ(sums_of_rows.at(i, 0), most) << i;
+    EXPECT_EQ(sums_of_rows.at(i, 0), max) << i;
     EXPECT_NEAR(sums_of_rows.at(i, 1), sum, gamma(16 * across) * size) << i;
     EXPECT_EQ(leaders[i], 1) << i;
   }

@@ -1,4 +1,4 @@
-#include "checkpoint/format/targets.hpp"
+#include "checkpoint/format/wanted_shards.hpp"
 
 #include <algorithm>
 
@@ -21,16 +21,16 @@ bool wants_all(const StateShard& shard, const StoredShard& stored) {
 
 }  // namespace
 
-Targets::Targets(std::span<const StateShard> wanted, const Manifest& manifest) {
+WantedShards::WantedShards(std::span<const StateShard> wanted, const Manifest& manifest) {
   const Positions positions = positions_of(manifest.parameters);
   for (const StateShard& shard : wanted) {
     const auto found = positions.find(shard.parameter);
     if (found == positions.end() || !has_arrays(shard, manifest.state_arrays)) continue;
-    by_parameter_.emplace(found->second, Target{compact(shard.ranges), &shard});
+    by_parameter_.emplace(found->second, Wanted{compact(shard.ranges), &shard});
   }
 }
 
-const StateShard* Targets::take(const StoredShard& stored) {
+const StateShard* WantedShards::take(const StoredShard& stored) {
   const auto [begin, end] = by_parameter_.equal_range(stored.parameter);
   for (auto target = begin; target != end; ++target) {
     if (target->second.runs != stored.runs || !wants_all(*target->second.shard, stored)) continue;

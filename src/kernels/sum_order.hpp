@@ -26,6 +26,6 @@ inline int open_sums(Index n, Index block) {
 }
 
 /// More sums than can be open at a time.
-inline constexpr int most_open_sums = 32;
+inline constexpr int max_open_sums = 32;
 
 }  // namespace kzero::kernels

@@ -11,14 +11,14 @@ namespace {
 namespace fs = std::filesystem;
 using run::LossRange;
 
-TEST(WayBack, QuotesPathsForAShell) {
+TEST(ReturnAdvice, QuotesPathsForAShell) {
   EXPECT_EQ(run::shell_word("runs/a-1/step_00000020"), "runs/a-1/step_00000020");
   EXPECT_EQ(run::shell_word("my runs"), "'my runs'");
   EXPECT_EQ(run::shell_word("Ann's;x"), "'Ann'\\''s;x'");
   EXPECT_EQ(run::shell_word("-rf"), "./-rf");
 }
 
-TEST(WayBack, NamesTheNewestSaneCheckpointAndACommandThatWorks) {
+TEST(ReturnAdvice, NamesTheNewestSaneCheckpointAndACommandThatWorks) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder shared(group);
   const fs::path folder = shared.path() / "two words";
@@ -34,7 +34,7 @@ TEST(WayBack, NamesTheNewestSaneCheckpointAndACommandThatWorks) {
   EXPECT_FALSE(run::has_left_range(losses, 12));
   group.barrier();
   if (group.is_root()) {
-    const std::string text = run::way_back(folder, 15, losses);
+    const std::string text = run::return_advice(folder, 15, losses);
     EXPECT_TRUE(contains(text, "the loss left its range after step 11: in step 14 it was 50"))
         << text;
     EXPECT_TRUE(contains(text, "step_00000011 is the newest checkpoint from before that")) << text;
@@ -48,7 +48,8 @@ TEST(WayBack, NamesTheNewestSaneCheckpointAndACommandThatWorks) {
       EXPECT_FALSE(fs::exists(folder / "step_00000012"));
       EXPECT_TRUE(fs::exists(folder / "after_step_00000011" / "step_00000015"));
       if (i == 0) {
-        EXPECT_TRUE(contains(run::way_back(folder, 15, losses), "the next run begins with it"));
+        EXPECT_TRUE(
+            contains(run::return_advice(folder, 15, losses), "the next run begins with it"));
         // The training fails again at the same step.
         fs::rename(folder / "after_step_00000011", folder / "elsewhere");
         for (const auto& entry : fs::directory_iterator(folder / "elsewhere"))
@@ -56,11 +57,11 @@ TEST(WayBack, NamesTheNewestSaneCheckpointAndACommandThatWorks) {
       }
     }
     fs::create_directories(folder / "step_00000012");
-    EXPECT_TRUE(contains(run::way_back(folder, 15, losses), "after_step_00000011_2'"))
+    EXPECT_TRUE(contains(run::return_advice(folder, 15, losses), "after_step_00000011_2'"))
         << "no checkpoint is moved onto another";
-    EXPECT_TRUE(contains(run::way_back(folder, 9, losses), "No checkpoint in "));
+    EXPECT_TRUE(contains(run::return_advice(folder, 9, losses), "No checkpoint in "));
   }
-  EXPECT_EQ(run::way_back("", 15, losses), "");
+  EXPECT_EQ(run::return_advice("", 15, losses), "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "probe/agreement.hpp"
+#include "probe/comparison.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@ Fact required(const std::string& name, const std::string& value) {
   return {name, value, Weight::required};
 }
 
-Names names_of(const Agreement& agreement) {
+Names names_of(const Comparison& comparison) {
   Names names;
-  for (const Difference& difference : agreement.differences) names.push_back(difference.name);
+  for (const Difference& difference : comparison.differences) names.push_back(difference.name);
   return names;
 }
 
@@ -49,14 +49,14 @@ TEST(Compare, finds_what_differs_and_who_is_alone_with_it) {
   const std::vector<Kind> kinds{
       {{0, 1, 3}, {required("program", "1"), {"variable A", "1"}, {"system", "Linux"}}},
       {{2}, {required("program", "2"), {"system", "Linux"}}}};
-  const Agreement found = compare(kinds);
+  const Comparison found = compare(kinds);
   EXPECT_EQ(found.same, Names{"system"});
   ASSERT_EQ(names_of(found), (Names{"program", "variable A"})) << "what is required first";
   EXPECT_EQ(found.differences[0].variants[0].ranks, (Ranks{0, 1, 3}));
   EXPECT_EQ(found.differences[0].variants[1].ranks, Ranks{2});
   EXPECT_EQ(found.differences[1].variants[1].value, "") << "a variable that is not set differs";
-  EXPECT_FALSE(found.is_given());
-  EXPECT_TRUE(compare({{{0, 1}, {{"system", "a"}}}, {{2}, {{"system", "b"}}}}).is_given());
+  EXPECT_FALSE(found.agrees());
+  EXPECT_TRUE(compare({{{0, 1}, {{"system", "a"}}}, {{2}, {{"system", "b"}}}}).agrees());
   EXPECT_EQ(compare({{{0}, {{"a", "1"}}}, {{1}, {{"a", "2"}}}, {{2, 3}, {{"a", "1"}}}})
                 .differences[0]
                 .variants[0]
@@ -68,7 +68,7 @@ TEST(Compare, finds_what_differs_and_who_is_alone_with_it) {
 TEST(Compare, a_library_that_is_not_loaded_is_no_other_version) {
   const Fact c{"library libc.so", "11"}, m{"library libm.so", "22"}, other{"library libm.so", "33"};
   EXPECT_EQ(compare({{{0}, {c, m}}, {{1}, {c}}}).same, Names{"libraries"});
-  const Agreement found = compare({{{0}, {c, m}}, {{1}, {c, other}}});
+  const Comparison found = compare({{{0}, {c, m}}, {{1}, {c, other}}});
   EXPECT_EQ(names_of(found), Names{"library libm.so"});
   EXPECT_TRUE(found.same.empty());
 }
@@ -79,16 +79,16 @@ TEST(Compare, all_ranks_of_a_launch) {
   const grid::Nodes nodes = named_nodes(world);
   const bool is_last = world.size() > 1 && world.rank() == world.size() - 1;
   const Facts facts{required("bits of products", is_last ? "b" : "a"), {"system", "Linux"}};
-  const Agreement found = compare(world, facts);
+  const Comparison found = compare(world, facts);
   if (!world.is_root()) {
     EXPECT_TRUE(found.same.empty());
     return;
   }
   if (world.size() == 1) {
-    EXPECT_TRUE(found.is_given() && found.differences.empty());
+    EXPECT_TRUE(found.agrees() && found.differences.empty());
     return;
   }
-  EXPECT_FALSE(found.is_given());
+  EXPECT_FALSE(found.agrees());
   EXPECT_EQ(found.kinds, 2);
   EXPECT_EQ(found.same, Names{"system"});
   ASSERT_EQ(names_of(found), Names{"bits of products"});
@@ -105,11 +105,11 @@ TEST(Compare, all_ranks_of_a_launch) {
 TEST(Compare, asks_every_kind_of_ranks_that_all_differ) {
   const grid::Group world = grid::world_group();
   const Facts facts{required("program", "1"), {"GOMP_SPINCOUNT", std::to_string(world.rank())}};
-  const Agreement found = compare(world, facts);
+  const Comparison found = compare(world, facts);
   if (!world.is_root()) return;
   EXPECT_EQ(found.kinds, world.size());
   EXPECT_EQ(found.compared, world.size());
-  EXPECT_TRUE(found.is_given());
+  EXPECT_TRUE(found.agrees());
 }
 
 TEST(OneProgram, is_what_the_tests_run) {

@@ -1,4 +1,4 @@
-#include "probe/odd.hpp"
+#include "probe/outliers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ double median_of(std::span<const double> figures) {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-std::vector<Odd> odd_ones(std::span<const double> figures, Better better, double least_factor) {
+std::vector<Outlier> outliers(std::span<const double> figures, Better better, double min_factor) {
   // The logarithm of how bad each measured figure is: it grows as the figure gets worse.
   const double sign = better == Better::higher ? -1 : 1;
   std::vector<double> badness;
@@ -61,11 +61,11 @@ std::vector<Odd> odd_ones(std::span<const double> figures, Better better, double
   }
   if (badness.size() < 2) return {};
   const Typical of_all = typical_of(badness);
-  std::vector<Odd> found;
+  std::vector<Outlier> found;
   for (std::size_t i = 0; i < badness.size(); ++i) {
     const Typical others = badness.size() > few ? of_all : typical_without(badness, i);
     const double excess = badness[i] - others.median;
-    if (excess < std::log(least_factor)) continue;
+    if (excess < std::log(min_factor)) continue;
     if (z_score_scale * excess <= largest_z_score * others.spread) continue;
     found.push_back(
         {places[i], figures[places[i]], std::exp(sign * others.median), std::exp(excess)});

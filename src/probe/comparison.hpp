@@ -23,18 +23,18 @@ struct Difference {
   std::vector<Variant> variants;
 };
 
-struct Agreement {
+struct Comparison {
   std::vector<std::string> same;  // names of facts that all ranks share; libraries are one, and
                                   // so are variables
   std::vector<Difference> differences;
   Index kinds = 1;     // of ranks, by their facts
-  Index compared = 1;  // kinds that were asked, at most most_kinds
+  Index compared = 1;  // kinds that were asked, at most max_kinds
 
   /// Returns whether the ranks can be one run that computes the same bits as any other.
-  bool is_given() const;
+  bool agrees() const;
 };
 
-inline constexpr std::size_t most_kinds = 64;
+inline constexpr std::size_t max_kinds = 64;
 
 /// Ranks whose facts are equal, and the facts.
 struct Kind {
@@ -44,11 +44,11 @@ struct Kind {
 
 /// Compares kinds. A fact that a kind lacks is a variant with an empty value. Libraries are the
 /// exception: a library that a rank did not load cannot have another version there.
-Agreement compare(const std::vector<Kind>& kinds);
+Comparison compare(const std::vector<Kind>& kinds);
 
 /// Compares the facts of all ranks. The root gets the result, the others an empty one. Collective
 /// over `world`.
-Agreement compare(const grid::Group& world, const Facts& mine);
+Comparison compare(const grid::Group& world, const Facts& mine);
 
 /// Throws AgreedError(other), which names the nodes, if ranks run different programs or MPI
 /// libraries, because such ranks may not understand each other's messages. Call it before any other

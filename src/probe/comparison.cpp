@@ -1,4 +1,4 @@
-#include "probe/agreement.hpp"
+#include "probe/comparison.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -71,7 +71,7 @@ std::vector<Kind> chosen(const std::map<Digests, std::vector<int>>& kinds) {
   std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
     return std::tie(std::get<0>(a), std::get<1>(a)) > std::tie(std::get<0>(b), std::get<1>(b));
   });
-  order.resize(std::min(order.size(), most_kinds));
+  order.resize(std::min(order.size(), max_kinds));
   std::vector<Kind> found;
   found.reserve(order.size());
   for (const auto& [is_new, size, ranks] : order) found.push_back({ranks, {}});
@@ -103,13 +103,13 @@ std::vector<Variant> variants_of(const std::vector<Kind>& kinds, const std::stri
 
 }  // namespace
 
-bool Agreement::is_given() const {
+bool Comparison::agrees() const {
   return std::ranges::none_of(differences,
                               [](const Difference& d) { return d.weight == Weight::required; });
 }
 
-Agreement compare(const std::vector<Kind>& kinds) {
-  Agreement found;
+Comparison compare(const std::vector<Kind>& kinds) {
+  Comparison found;
   found.kinds = found.compared = static_cast<Index>(kinds.size());
   std::map<std::string, Weight> names;
   for (const Kind& kind : kinds) {
@@ -131,7 +131,7 @@ Agreement compare(const std::vector<Kind>& kinds) {
   return found;
 }
 
-Agreement compare(const grid::Group& world, const Facts& mine) {
+Comparison compare(const grid::Group& world, const Facts& mine) {
   std::map<Digests, std::vector<int>> all;
   int rank = 0;
   for (const std::string& text : world.gather(text_of(digests_of(mine))))
@@ -145,17 +145,17 @@ Agreement compare(const grid::Group& world, const Facts& mine) {
   const auto answers = world.gather(is_asked ? encode(mine) : std::string());
   if (!world.is_root()) return {};
   for (Kind& kind : kinds) kind.facts = decode(answers[kind.ranks.front()]);
-  Agreement found = compare(kinds);
+  Comparison found = compare(kinds);
   found.kinds = static_cast<Index>(all.size());
   return found;
 }
 
 void require_one_program(const grid::Group& world, const grid::Nodes& nodes) {
-  const Agreement agreement = compare(world, program_facts());
+  const Comparison comparison = compare(world, program_facts());
   grid::collectively(world, [&] {
-    if (agreement.differences.empty()) return;
+    if (comparison.differences.empty()) return;
     std::vector<std::string> lines;
-    for (const Difference& difference : agreement.differences)
+    for (const Difference& difference : comparison.differences)
       lines.push_back(describe(difference, nodes));
     fail(ExitCode::other,
          "the ranks of this launch do not run the same program, and may not understand each "
@@ -184,11 +184,11 @@ std::string describe(const std::vector<int>& ranks, const grid::Nodes& nodes) {
 }
 
 std::string describe(const Difference& difference, const grid::Nodes& nodes) {
-  constexpr std::size_t most_shown = 4;
+  constexpr std::size_t max_shown = 4;
   std::vector<std::string> parts;
   for (const Variant& variant : difference.variants) {
-    if (parts.size() == most_shown) {
-      parts.push_back(fmt::format("{} other values", difference.variants.size() - most_shown));
+    if (parts.size() == max_shown) {
+      parts.push_back(fmt::format("{} other values", difference.variants.size() - max_shown));
       break;
     }
     parts.push_back(fmt::format("{} on {}",

@@ -52,7 +52,7 @@ struct HostUpdate {
   double part_bytes = 0;
 };
 
-struct Outline {
+struct StepOutline {
   Groups data, tensor, sequence;
   Index node_ranks = 1;  // of the first node
   Index sharing = 1;     // ranks on this rank's node
@@ -77,6 +77,6 @@ struct Outline {
 
 /// Outlines the step of a resolved deck for a rank of each kind: the first one and, if nodes have
 /// different numbers of ranks, the one with most ranks on other nodes.
-std::vector<Outline> outlines(const deck::Config& config, const engine::Blueprint& blueprint);
+std::vector<StepOutline> outlines(const deck::Config& config, const engine::Blueprint& blueprint);
 
 }  // namespace kzero::plan

@@ -26,10 +26,10 @@ struct Message {
   double after = 0;  // the time before which they cannot begin
 };
 
-class LinkedRank {
+class SimulatedRank {
  public:
   /// in_flight: collectives move while the rank computes; copies to and from the host always do.
-  explicit LinkedRank(bool in_flight) : in_flight_(in_flight) {}
+  explicit SimulatedRank(bool in_flight) : in_flight_(in_flight) {}
 
   double now() const { return now_; }
 

@@ -21,7 +21,7 @@ struct Launch {
   Index ranks() const { return data_ranks * tensor_ranks; }
 };
 
-struct Holding : Launch {
+struct Footprint : Launch {
   Index parameters = 0;                          // of the full model
   std::vector<metrics::CategoryBytes> memory{};  // planned_bytes of the largest rank
 

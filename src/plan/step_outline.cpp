@@ -1,4 +1,4 @@
-#include "plan/outline.hpp"
+#include "plan/step_outline.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -24,7 +24,7 @@ bool uses_nccl(const deck::Config& config) {
 /// The messages over MPI whose latencies add up for this many bytes. Those of messages to other
 /// nodes that are in flight at the same time overlap.
 Index chunks(Index bytes, bool leaves_node) {
-  return leaves_node ? ceil_div(bytes, comm::most_in_flight * comm::chunk_between_nodes)
+  return leaves_node ? ceil_div(bytes, comm::max_in_flight * comm::chunk_between_nodes)
                      : ceil_div(bytes, comm::chunk_within_node);
 }
 
@@ -239,7 +239,7 @@ GroupTraffic group_traffic(const std::vector<model::ModelCollective>& all, Index
 }
 
 /// Outlines the model's collectives of a micro-batch.
-void add_model_traffic(const deck::Config& config, const engine::Blueprint& b, Outline& o) {
+void add_model_traffic(const deck::Config& config, const engine::Blueprint& b, StepOutline& o) {
   const engine::MicroBatchRows micro = engine::micro_batch_rows(config);
   const Dtype precision = config.train.precision;
   const Index sequence = config.grid.sequence;
@@ -292,10 +292,10 @@ std::vector<double> update_shares(const engine::Blueprint& b) {
   return shares;
 }
 
-Outline outline(const deck::Config& config, const engine::Blueprint& b, const Nodes& nodes,
-                std::size_t data_rank) {
+StepOutline outline(const deck::Config& config, const engine::Blueprint& b, const Nodes& nodes,
+                    std::size_t data_rank) {
   const Index ranks = config.grid.data * config.grid.tensor;
-  Outline o;
+  StepOutline o;
   o.data = {ranks, config.grid.data, config.grid.tensor};
   o.tensor = {ranks, config.grid.tensor, 1};
   o.sequence = {ranks, config.grid.sequence, config.grid.tensor};
@@ -329,10 +329,10 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
 
 }  // namespace
 
-std::vector<Outline> outlines(const deck::Config& config, const engine::Blueprint& blueprint) {
+std::vector<StepOutline> outlines(const deck::Config& config, const engine::Blueprint& blueprint) {
   const Nodes nodes{config.placement.node_of_rank,
                     comm::data_rank_nodes(config, blueprint.tensor.rank)};
-  std::vector<Outline> all{outline(config, blueprint, nodes, 0)};
+  std::vector<StepOutline> all{outline(config, blueprint, nodes, 0)};
   if (config.placement.node_of_rank.empty() || config.placement.data_nodes > 0) return all;
   const std::vector<Index> members = nodes.members();
   const Index smallest = std::ranges::min(members);

@@ -2,7 +2,7 @@
 // more than the places differ among themselves.
 //
 // Figures are compared by their ratio to the median of the others, on a logarithmic scale. A place
-// is odd if it is worse than that by at least `least_factor`, and if its modified z-score,
+// is odd if it is worse than that by at least `min_factor`, and if its modified z-score,
 // 0.6745 |x - median| / MAD, exceeds 3.5 (Iglewicz and Hoaglin, How to Detect and Handle Outliers,
 // 1993; MAD is the median of the others' absolute deviations). Median and MAD barely change as long
 // as fewer than half of the places are odd. If there are two places, only the worse one can be odd.
@@ -16,7 +16,7 @@ namespace kzero::probe {
 
 enum class Better { higher, lower };
 
-struct Odd {
+struct Outlier {
   std::size_t place = 0;
   double figure = 0;
   double typical = 0;
@@ -29,6 +29,6 @@ double median_of(std::span<const double> figures);
 
 /// Returns the odd ones in ascending order of their places. A figure that is not finite or not
 /// above 0 was not measured and is left out.
-std::vector<Odd> odd_ones(std::span<const double> figures, Better better, double least_factor);
+std::vector<Outlier> outliers(std::span<const double> figures, Better better, double min_factor);
 
 }  // namespace kzero::probe

@@ -14,8 +14,8 @@ namespace kzero::runtime {
 /// time nothing else detects that a node is lost. Launchers take minutes to start the ranks of
 /// large jobs.
 constexpr std::chrono::duration<double> start_limit(int ranks) {
-  constexpr double least = 120, of_a_rank = 0.1;  // seconds
-  return std::chrono::duration<double>(least + of_a_rank * ranks);
+  constexpr double base = 120, of_a_rank = 0.1;  // seconds
+  return std::chrono::duration<double>(base + of_a_rank * ranks);
 }
 
 /// How long MPI_Finalize may take. With MPICH 4.0.2 and UCX over TCP it hangs in half of all
@@ -30,13 +30,13 @@ inline constexpr std::chrono::seconds abort_limit{5};
 /// While this object lives, a thread waits for `limit`, then calls `last_act` and ends the process
 /// by _exit(exit_code). Flush output before construction. If the system refuses another thread,
 /// there is no time limit.
-class DepartureLimit {
+class CallLimit {
  public:
-  DepartureLimit(std::chrono::duration<double> limit, int exit_code,
-                 std::function<void()> last_act = {});
-  ~DepartureLimit();
-  DepartureLimit(const DepartureLimit&) = delete;
-  DepartureLimit& operator=(const DepartureLimit&) = delete;
+  CallLimit(std::chrono::duration<double> limit, int exit_code,
+            std::function<void()> last_act = {});
+  ~CallLimit();
+  CallLimit(const CallLimit&) = delete;
+  CallLimit& operator=(const CallLimit&) = delete;
 
  private:
   std::mutex mutex_;

@@ -1,6 +1,6 @@
 // Outlines of steps: their bytes are those of the traffic table, their messages are counted by
 // hand.
-#include "plan/outline.hpp"
+#include "plan/step_outline.hpp"
 
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ std::string describe(const Shape& shape, const deck::Config& config) {
          " micro-batches";
 }
 
-TEST(Outline, OfOneRateTakesTheBytesOfTheTableOverIt) {
+TEST(StepOutline, OfOneRateTakesTheBytesOfTheTableOverIt) {
   constexpr double rate = 1e6;
   for (const Shape& shape : shapes) {
     for (const deck::Config& deck : decks(shape)) {
@@ -101,7 +101,7 @@ TEST(Outline, OfOneRateTakesTheBytesOfTheTableOverIt) {
 }
 
 // At two rates, over MPI. Tensor groups and irregular nodes, whose ranks differ, are left out.
-TEST(Outline, OfTwoRatesTakesTheBytesWithinAndBetweenNodes) {
+TEST(StepOutline, OfTwoRatesTakesTheBytesWithinAndBetweenNodes) {
   for (const Shape& shape : shapes) {
     for (const deck::Config& deck : decks(shape)) {
       const Entry entry = plan(placed(deck, shape), 1);
@@ -119,7 +119,7 @@ TEST(Outline, OfTwoRatesTakesTheBytesWithinAndBetweenNodes) {
 }
 
 // Nodes of 4 and 2 ranks: a rank of the second one sends 4 of 5 shards to the other node.
-TEST(Outline, OfUnequalNodesIsMadeForBothKinds) {
+TEST(StepOutline, OfUnequalNodesIsMadeForBothKinds) {
   const auto all = plan(placed(small(2, 6), {6, 4}), 1).outlines;
   ASSERT_EQ(all.size(), 2U);
   EXPECT_DOUBLE_EQ(all[0].gathers[1].between / all[0].gathers[1].within, 2.0 / 3);
@@ -137,21 +137,21 @@ deck::Config large(Index stage, Index ranks) {
   return config;
 }
 
-Outline outline_of(const deck::Config& config, const Shape& shape) {
+StepOutline outline_of(const deck::Config& config, const Shape& shape) {
   return plan(placed(config, shape), 1).outlines[0];
 }
 
 // A block has 3,152,384 parameters: shards of 394,048 on 8 ranks, 1.5 MiB. A shard takes 2 messages
 // within a node, and 25 between nodes, whose latencies overlap in pairs.
-TEST(Outline, CountsTheMessagesOfMpi) {
-  const Outline two_by_four = outline_of(large(2, 8), {8, 4});
+TEST(StepOutline, CountsTheMessagesOfMpi) {
+  const StepOutline two_by_four = outline_of(large(2, 8), {8, 4});
   const Collective& gather = two_by_four.gathers[1];
   EXPECT_EQ(gather.within, 6 * 394048.0 * 4);
   EXPECT_EQ(gather.between, 394048.0 * 4);
   EXPECT_EQ(gather.within_messages, 6 * 2);
   EXPECT_EQ(gather.between_messages, 13);
   EXPECT_EQ(gather.pattern, Pattern::swaps);
-  const Outline one_node = outline_of(large(2, 8), {8, 8});
+  const StepOutline one_node = outline_of(large(2, 8), {8, 8});
   EXPECT_EQ(one_node.gathers[1].within_messages, 7 * 2);
   EXPECT_EQ(one_node.gathers[1].between_messages, 0);
   // 8 MiB hold a shard of each rank's gradient in fp32 for 262,144 elements at a time: 1 MiB a
@@ -168,10 +168,10 @@ TEST(Outline, CountsTheMessagesOfMpi) {
   EXPECT_DOUBLE_EQ(5 * two_by_four.last_sums[1].exchange.between, 394048.0 * 4);
 }
 
-TEST(Outline, CountsTheHopsOfNcclsRings) {
+TEST(StepOutline, CountsTheHopsOfNcclsRings) {
   deck::Config config = large(2, 8);
   config.run.communicator = deck::CommunicatorKind::nccl;
-  const Outline nodes = outline_of(config, {8, 4});
+  const StepOutline nodes = outline_of(config, {8, 4});
   EXPECT_EQ(nodes.gathers[1].pattern, Pattern::ring);
   EXPECT_EQ(nodes.gathers[1].between_messages, 2);
   EXPECT_EQ(nodes.gathers[1].within_messages, 5);
@@ -179,13 +179,13 @@ TEST(Outline, CountsTheHopsOfNcclsRings) {
   EXPECT_EQ(nodes.last_sums[1].exchange.between_messages, 1) << "all peers at once";
   EXPECT_EQ(nodes.last_sums[1].collect.within_messages, 2) << "once for each node";
   EXPECT_EQ(outline_of(config, {7, 3}).gathers[1].between_messages, 3) << "irregular nodes";
-  const Outline node = outline_of(config, {8, 8});
+  const StepOutline node = outline_of(config, {8, 8});
   EXPECT_EQ(node.gathers[1].between_messages, 0);
   EXPECT_EQ(node.gathers[1].within_messages, 7);
 }
 
-TEST(Outline, OverlapsWhatTheRunOverlaps) {
-  const auto flags = [](const Outline& o) {
+TEST(StepOutline, OverlapsWhatTheRunOverlaps) {
+  const auto flags = [](const StepOutline& o) {
     return std::vector<bool>{o.in_flight, o.reductions_overlap, o.device_sums};
   };
   EXPECT_EQ(flags(outline_of(small(2, 8), {8, 8})), (std::vector<bool>{false, false, false}));
@@ -199,10 +199,10 @@ TEST(Outline, OverlapsWhatTheRunOverlaps) {
   EXPECT_EQ(flags(outline_of(off, {8, 8})), (std::vector<bool>{true, true, true}));
 }
 
-TEST(Outline, SharesTheWorkOfAMicroBatch) {
+TEST(StepOutline, SharesTheWorkOfAMicroBatch) {
   deck::Config config = small(3, 8);
   config.recompute.mode = deck::RecomputeMode::full;
-  const Outline o = outline_of(config, {8, 4});
+  const StepOutline o = outline_of(config, {8, 4});
   double work = 0, recomputed = 0;
   for (const OutlinedOperation& operation : o.operations) {
     work += operation.work;

@@ -1,4 +1,4 @@
-#include "runtime/departure.hpp"
+#include "runtime/call_limit.hpp"
 
 #include <unistd.h>
 
@@ -7,8 +7,8 @@
 
 namespace kzero::runtime {
 
-DepartureLimit::DepartureLimit(std::chrono::duration<double> limit, int exit_code,
-                               std::function<void()> last_act) {
+CallLimit::CallLimit(std::chrono::duration<double> limit, int exit_code,
+                     std::function<void()> last_act) {
   try {
     thread_ = std::thread([this, limit, exit_code, last_act = std::move(last_act)] {
       std::unique_lock lock(mutex_);
@@ -20,7 +20,7 @@ DepartureLimit::DepartureLimit(std::chrono::duration<double> limit, int exit_cod
   }
 }
 
-DepartureLimit::~DepartureLimit() {
+CallLimit::~CallLimit() {
   {
     const std::lock_guard lock(mutex_);
     left_ = true;

@@ -1,4 +1,4 @@
-#include "plan/linked_rank.hpp"
+#include "plan/simulated_rank.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,21 +12,21 @@ std::int64_t nanoseconds(double seconds) { return std::llround(1e9 * seconds); }
 
 }  // namespace
 
-void LinkedRank::work(double seconds, std::string_view what, Index unit) {
+void SimulatedRank::work(double seconds, std::string_view what, Index unit) {
   add_span(0, SpanKind::phase, now_, now_ + seconds, what, unit);
   now_ += seconds;
 }
 
-void LinkedRank::block(double seconds, Cause cause) { wait(now_ + seconds, cause); }
+void SimulatedRank::block(double seconds, Cause cause) { wait(now_ + seconds, cause); }
 
-void LinkedRank::wait(double until, Cause cause) {
+void SimulatedRank::wait(double until, Cause cause) {
   if (until <= now_) return;
   add_span(0, SpanKind::wait, now_, until, name_of(cause), -1);
   waits_[cause] += until - now_;
   now_ = until;
 }
 
-double LinkedRank::begin(const LinkUse& use, const Message& message) {
+double SimulatedRank::begin(const LinkUse& use, const Message& message) {
   double& stream = streams_[static_cast<std::size_t>(message.stream)];
   double begin = std::max({now_, stream, message.after});
   for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -45,7 +45,7 @@ double LinkedRank::begin(const LinkUse& use, const Message& message) {
   return arrival;
 }
 
-void LinkedRank::repeat(const Mark& since, double times) {
+void SimulatedRank::repeat(const Mark& since, double times) {
   const double seconds = times * (now_ - since.now);
   for (const Cause cause : all_causes)
     waits_[cause] += times * (waits_[cause] - since.waits[cause]);
@@ -54,8 +54,8 @@ void LinkedRank::repeat(const Mark& since, double times) {
   for (double& free : links_) free += seconds;
 }
 
-void LinkedRank::add_span(std::size_t lane, SpanKind kind, double begin, double end,
-                          std::string_view what, Index unit) {
+void SimulatedRank::add_span(std::size_t lane, SpanKind kind, double begin, double end,
+                             std::string_view what, Index unit) {
   if (spans_ == nullptr || end <= begin) return;
   SpanRecord& span = spans_->emplace_back();
   span.begin = nanoseconds(begin);
@@ -64,7 +64,7 @@ void LinkedRank::add_span(std::size_t lane, SpanKind kind, double begin, double 
   span.lane = static_cast<std::uint8_t>(lane);
   span.kind = kind;
   const SpanName name = unit < 0 ? SpanName("{}", what) : SpanName("{} of unit {}", what, unit);
-  std::strncpy(span.name, name.c_str(), SpanName::most);
+  std::strncpy(span.name, name.c_str(), SpanName::max_bytes);
 }
 
 }  // namespace kzero::plan

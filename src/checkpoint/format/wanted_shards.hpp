@@ -19,11 +19,11 @@ struct Filled {
   std::uint64_t hash = 0;
 };
 
-class Targets {
+class WantedShards {
  public:
-  Targets() = default;
+  WantedShards() = default;
   /// Makes the targets for a checkpoint with this manifest. `wanted` must outlive the object.
-  Targets(std::span<const StateShard> wanted, const Manifest& manifest);
+  WantedShards(std::span<const StateShard> wanted, const Manifest& manifest);
 
   /// Returns the wanted shard with the stored one's elements in their order, for the caller to fill
   /// and put(). Each is returned once. Null if the wanted shard must be assembled from several, or
@@ -34,12 +34,12 @@ class Targets {
   const std::vector<Filled>& filled() const { return filled_; }
 
  private:
-  struct Target {
+  struct Wanted {
     std::vector<Run> runs;
     const StateShard* shard = nullptr;
   };
 
-  std::unordered_multimap<Index, Target> by_parameter_;
+  std::unordered_multimap<Index, Wanted> by_parameter_;
   std::vector<Filled> filled_;
 };
 

@@ -1,5 +1,5 @@
 // The values that the checkpoint search fills are correct and are not read again.
-#include "checkpoint/format/targets.hpp"
+#include "checkpoint/format/wanted_shards.hpp"
 
 #include "checkpoint/format/parameter_hash.hpp"
 #include "unit/checkpoint/support.hpp"

@@ -1,4 +1,4 @@
-#include "runtime/departure.hpp"
+#include "runtime/call_limit.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,20 +12,20 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(DepartureLimit, EndsAProcessThatDoesNotLeave) {
+TEST(CallLimit, EndsAProcessThatDoesNotLeave) {
   EXPECT_EXIT(
       {
-        const DepartureLimit limit(milliseconds(50), 75);
+        const CallLimit limit(milliseconds(50), 75);
         std::this_thread::sleep_for(std::chrono::seconds(100));
         std::_Exit(1);
       },
       testing::ExitedWithCode(75), "");
 }
 
-TEST(DepartureLimit, ActsBeforeItEndsAProcess) {
+TEST(CallLimit, ActsBeforeItEndsAProcess) {
   EXPECT_EXIT(
       {
-        const DepartureLimit limit(milliseconds(50), 1, [] { std::cerr << "waited in vain"; });
+        const CallLimit limit(milliseconds(50), 1, [] { std::cerr << "waited in vain"; });
         std::this_thread::sleep_for(std::chrono::seconds(100));
         std::_Exit(2);
       },
@@ -37,10 +37,10 @@ TEST(StartLimit, GrowsWithTheRanks) {
   EXPECT_GE(start_limit(10'000).count(), 1000);
 }
 
-TEST(DepartureLimit, LetsAProcessGoOnThatLeftInTime) {
+TEST(CallLimit, LetsAProcessGoOnThatLeftInTime) {
   EXPECT_EXIT(
       {
-        { const DepartureLimit limit(milliseconds(200), 75); }
+        { const CallLimit limit(milliseconds(200), 75); }
         std::this_thread::sleep_for(milliseconds(400));
         std::_Exit(3);
       },
