@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -291,10 +292,13 @@ inline std::vector<AttentionShape> tiled_shapes() {
   return shapes;
 }
 
-/// Checks several documents a sequence: of one token, of the length of the sequence, and padding.
+/// Checks several documents a sequence: of one token, of the length of the sequence, and padding;
+/// and windows.
 template <class Implementation, class T>
 void check_documents(const AttentionShape& s, Index slots = 1) {
-  for (const DocumentRows& documents : document_cases(s.batch, s.sequence)) {
+  std::vector<DocumentRows> cases = document_cases(s.batch, s.sequence);
+  std::ranges::copy(window_cases(s.batch, s.sequence), std::back_inserter(cases));
+  for (const DocumentRows& documents : cases) {
     check_forward<Implementation, T>(s, slots, {documents});
     check_backward<Implementation, T>(s, slots, {documents});
   }

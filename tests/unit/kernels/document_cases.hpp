@@ -68,16 +68,22 @@ class DeviceDocuments {
 };
 
 /// One document as long as the sequence; one-token documents; short and long ones, with and without
-/// padding; windows of one token to two tiles, in one document and in several.
+/// padding.
 inline std::vector<DocumentRows> document_cases(Index sequences, Index sequence) {
   const std::vector<std::vector<Index>> lengths{
       {sequence}, {}, {5, 1, 17, 64, 2, 31, 90, 3, 1, 1, 40}, {sequence - 1, 1}, {70, 33, 129}};
   std::vector<DocumentRows> cases;
   for (const std::vector<Index>& of_case : lengths)
     cases.emplace_back(sequences, sequence, of_case);
+  return cases;
+}
+
+/// Windows of one token to two tiles, in one document and in several.
+inline std::vector<DocumentRows> window_cases(Index sequences, Index sequence) {
+  std::vector<DocumentRows> cases;
   for (const Index window : {1, 30, 64, 97}) {
-    cases.push_back(DocumentRows(sequences, sequence, {sequence}).in_window(window, sequence));
-    cases.push_back(DocumentRows(sequences, sequence, lengths.back()).in_window(window, sequence));
+    for (const std::vector<Index>& lengths : {std::vector{sequence}, {70, 33, 129}})
+      cases.push_back(DocumentRows(sequences, sequence, lengths).in_window(window, sequence));
   }
   return cases;
 }
