@@ -2,7 +2,8 @@
 // Hugging Face folder), plans its memory, reads its weights and prints the token that most likely
 // follows a few others.
 //
-//   mpiexec -n 2 build/release/next_token exported 464 3290 318
+//   cmake --build build/release --target next_token
+//   mpiexec -n 2 build/release/next_token exported 464 3290 318    # a folder, then tokens
 #include <charconv>
 #include <exception>
 #include <iostream>
@@ -40,13 +41,15 @@ void print_next_token(int argc, char** argv) {
   // What the model is: shapes and names, from which everything else follows. No weight is read.
   const infer::Source source = infer::open(world, argv[1], {.tensor = world.size()});
   const std::vector<Token> prompt = tokens_of(argc - 2, argv + 2, source.config.model.vocab);
+  const Index length = static_cast<Index>(prompt.size()), longest = source.config.model.sequence;
+  KZERO_REQUIRE(length <= longest, ExitCode::usage, "{} tokens are more than the model's {}",
+                length, longest);
 
   // What computes and communicates: matrix products, and communicators of the process grid.
   const grid::ProcessGrid grid(source.config.grid.data, source.config.grid.tensor);
   engine::Machinery machinery(source.config, session.threads(), grid);
 
   // Memory for one sequence is measured, compared with what is free, and allocated once.
-  const Index length = static_cast<Index>(prompt.size());
   const model::DecoderShape shape{.sequences = 1, .positions = length, .rows = length};
   const auto decoder = infer::load_decoder(source, shape, machinery, session.node_size());
 

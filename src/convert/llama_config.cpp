@@ -57,32 +57,17 @@ void read_shape(ConfigKeys& keys, const ModelClass& type) {
   keys.imply({"model.feed_forward", {"intermediate_size"}, type.feed_forward});
 }
 
-/// Reads Mistral's window, which all layers have: 4096 if the key is missing. One that no sequence
-/// exceeds is none.
-void read_mistral_window(ConfigKeys& keys, const ModelClass& type) {
-  const Json default_value = 4096;
-  const Json& window = keys.has("sliding_window") ? keys.at("sliding_window") : default_value;
-  const Json& longest = keys.at("max_position_embeddings");
-  const Json limit = longest.is_null() ? Json(type.sequence) : longest;
-  const bool is_harmless =
-      window.is_null() || (window.is_number() && limit.is_number() && window >= limit);
-  if (is_harmless) {
-    keys.imply("model.window", Index{0}, keys.describe("sliding_window"));
-  } else {
-    keys.imply({"model.window", {"sliding_window"}, 4096});
-  }
-}
-
-/// Reads which tokens a token sees. Refuses windows in some layers only, and those of Qwen.
+/// Reads which tokens a token sees. Mistral has a window in every layer, and of 4096 if the key is
+/// missing. Windows in some layers only, and those of Qwen, are refused.
 void read_windows(ConfigKeys& keys, const ModelClass& type) {
   const bool is_mistral = type.type == std::string("mistral");
   const std::string origin = fmt::format("model_type is \"{}\"", type.type);
   keys.imply("model.full_attention_every", Index{0}, origin);
-  if (is_mistral) {
-    read_mistral_window(keys, type);
+  if (is_mistral && !(keys.has("sliding_window") && keys.at("sliding_window").is_null())) {
+    keys.imply({"model.window", {"sliding_window"}, 4096});
   } else {
     keys.imply("model.window", Index{0}, origin);
-    if (type.type != std::string("llama"))
+    if (!is_mistral && type.type != std::string("llama"))
       keys.require("use_sliding_window", false, {false},
                    "kzero computes attention over all positions before a token");
   }
@@ -90,7 +75,7 @@ void read_windows(ConfigKeys& keys, const ModelClass& type) {
   if (layers.is_null()) return;
   bool is_full = layers.is_array();
   for (const Json& layer : layers) is_full = is_full && layer == "full_attention";
-  if (!is_full) keys.refuse("layer_types", "kzero computes \"full_attention\" in every layer");
+  if (!is_full) keys.refuse("layer_types", "kzero reads \"full_attention\" in every layer");
 }
 
 }  // namespace

@@ -99,9 +99,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
   const auto take_of_blocks = [&] {
     wide = take(T{}, needs.wide);
     if (has_backward && needs.tile_sums > 0) tile_sums = take(float{}, needs.tile_sums);
-    for (const kernels::AttentionProblem& problem : needs.attention)
-      attention_.emplace_back(
-          problem, kernels::choose_attention<T>(arenas, problem, b.attention, b.threads));
+    take_attention(arenas, needs.attention, b);
   };
   const auto take_of_head = [&] {
     const Index logit_elements = chunk.rows * chunk.stride;
@@ -183,6 +181,20 @@ void Context<T>::divide_into_tiles(Index tile_rows) {
     tile.adapter_hidden = own.of(adapter_hidden);
     tile.adapter_grad = own.of(adapter_grad);
   }
+}
+
+/// Chooses a back end for each problem. One layer runs at a time, so they share their scratch.
+template <class T>
+void Context<T>::take_attention(memory::Arenas& arenas,
+                                std::span<const kernels::AttentionProblem> problems,
+                                const BatchShape& b) {
+  if (problems.empty()) return;
+  const auto take_first = [&] {
+    attention_.emplace_back(problems.front(), kernels::choose_attention<T>(arenas, problems.front(),
+                                                                           b.attention, b.threads));
+  };
+  arenas.share(memory::Category::workspace, take_first,
+               [&] { take_attention(arenas, problems.subspan(1), b); });
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -127,6 +128,8 @@ struct Context {
   void sum_partial_gradient(Index elements, tensor::Accumulate accumulate, T* gradient) const;
 
  private:
+  void take_attention(memory::Arenas& arenas, std::span<const kernels::AttentionProblem> problems,
+                      const BatchShape& batch);
   void divide_into_chunks();
   void divide_into_tiles(Index tile_rows);
   void fill_rotary(const deck::Model& model);

@@ -44,7 +44,8 @@ class Decoder {
   virtual Index vocab() const = 0;
 };
 
-/// Creates the decoder of the family that a resolved deck names. Takes the cache from activations,
+/// Creates the decoder of the family that a resolved deck names. Its positions are at most
+/// model.sequence, which learned positions do not exceed. Takes the cache from activations,
 /// tokens from io, and the rest from workspace and buckets, and enters them in `ledger`. The
 /// parameters' units, `gemm`, the link's communicator and `ledger` must outlive it. `owner` lives
 /// as long as the decoder.

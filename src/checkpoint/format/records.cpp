@@ -36,6 +36,15 @@ deck::Value get_model_value(const storage::Hdf5File& file, const deck::Key& key)
   }
 }
 
+/// Keys that are younger than format 3. A model whose file lacks one has its default, as the
+/// program that wrote the file computed.
+constexpr std::string_view younger_keys[] = {"model.window", "model.full_attention_every"};
+
+bool is_missing(const storage::Hdf5File& file, const deck::Key& key) {
+  return std::ranges::find(younger_keys, key.path) != std::end(younger_keys) &&
+         !file.has_attribute("/model", attribute_of(key));
+}
+
 }  // namespace
 
 void put_model(storage::Hdf5File& file, const deck::Model& model) {
@@ -66,7 +75,7 @@ deck::Model get_model(const storage::Hdf5File& file, const std::filesystem::path
   const deck::Key& family = *deck::find_key("model.family");
   take(family);
   for (const deck::Key* key : deck::defining_keys(model.family)) {
-    if (key != &family) take(*key);
+    if (key != &family && !is_missing(file, *key)) take(*key);
   }
   const auto violations = deck::apply_model_rules(model);
   KZERO_REQUIRE(violations.empty(), ExitCode::files, "{}: its model is impossible: {}",

@@ -163,6 +163,27 @@ class Models(Forged):
         self.assertIn("is of another optimizer", self.run_kzero(*self.commands()[-1]).stderr)
 
 
+class Older(Forged):
+    """Files of format 3 from before a key existed: such a model has the key's default, as the program then computed."""
+
+    llama = ('model.family="llama"', "model.head_dim=4", "train.steps=2")
+
+    def without(self, *names):
+        def change(file):
+            for name in names:
+                del file["model"].attrs[name]
+
+        return change
+
+    def test_a_model_without_windows_is_read(self):
+        self.expect(self.train(*self.llama), 0)
+        self.forge("saved", self.without("window", "full_attention_every"))
+        for command in (("inspect", "forged"), ("convert", "forged", "out")):
+            self.expect(self.run_kzero(*command), 0)
+        self.forge("saved", self.without("layers"))
+        self.expect(self.run_kzero("inspect", "forged"), 4, "has no readable attribute layers")
+
+
 class Manifests(Forged):
     """Time and memory do not grow beyond the size of a manifest."""
 

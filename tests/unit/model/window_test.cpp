@@ -66,6 +66,18 @@ TYPED_TEST(Windows, AsLongAsTheSequenceHaveTheBitsOfNone) {
   EXPECT_FALSE(same_bits(losses<TypeParam>(one_layer(sequence - 2), text()), none));
 }
 
+// Layers run one after another, with and without a window.
+TEST(WindowMemory, OfScratchIsThatOfTheLayersThatNeedMost) {
+  const auto workspace = [](deck::Model m) {
+    return DrivenModel<float>(m, 1).bytes(memory::Category::workspace);
+  };
+  deck::Model some = one_layer(window);
+  some.layers = 2;
+  deck::Model all = some, none = some;
+  some.full_attention_every = 2, none.window = 0;
+  EXPECT_EQ(workspace(some), std::max(workspace(all), workspace(none)));
+}
+
 // Of three layers, one has no window.
 TEST(WindowWork, IsThatOfTheKeysInTheWindow) {
   deck::Model m = one_layer(0);
