@@ -1,7 +1,7 @@
 #include "model/block.hpp"
 
 #include <algorithm>
-#include <ranges>
+#include <cstddef>
 #include <utility>
 
 #include "model/attention.hpp"
@@ -59,8 +59,9 @@ bool Block<T>::norms_sum_biases(const BlockDropout& dropout) const {
 
 template <class T>
 bool Block<T>::trains_before(std::size_t i, bool before_block) const {
-  return before_block || std::ranges::any_of(std::views::take(halves_, static_cast<Index>(i)),
-                                             [](const auto& half) { return half->trains(); });
+  const auto first = halves_.begin();
+  return before_block || std::any_of(first, first + static_cast<std::ptrdiff_t>(i),
+                                     [](const auto& half) { return half->trains(); });
 }
 
 template <class T>
