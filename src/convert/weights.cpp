@@ -34,6 +34,7 @@ std::vector<float> mean_row(const SafetensorsFile& file, const Tensor& tensor) {
     for (std::size_t i = 0; i < part.size(); ++i) sums[i % sums.size()] += part[i];
   }
   std::vector<float> mean;
+  mean.reserve(sums.size());
   for (const double sum : sums) mean.push_back(static_cast<float>(sum / static_cast<double>(rows)));
   return mean;
 }

@@ -14,6 +14,7 @@ double min_share(Index threads) {
   std::vector<double> shares(static_cast<std::size_t>(threads));
   {
     std::vector<std::jthread> all;
+    all.reserve(shares.size());
     for (double& share : shares) {
       all.emplace_back([&share] {
         const double begin = now(Clock::wall), core = now(Clock::core);

@@ -8,6 +8,10 @@
 #include "probe/comparison.hpp"
 #include "probe/figures.hpp"
 
+namespace kzero::tensor {
+class Gemm;
+}
+
 namespace kzero::probe {
 
 struct Survey {
@@ -30,11 +34,6 @@ struct Launch {
 /// a minute unless a link is nearly dead. The root gets the survey, the other ranks an empty one.
 /// Throws AgreedError(usage) if this build lacks the back end. Collective over the launch's world.
 Survey survey(const Launch& launch, const deck::Config& config);
-
-class Gemm;
-}  // namespace kzero::probe
-
-namespace kzero::probe {
 
 /// Computes products as wide as the deck's model in its precision, and digests their bits: sixteen
 /// hexadecimal digits. If digests are equal, all bits of a run are probably equal. This is not
