@@ -61,7 +61,7 @@ template <class T>
 bool Block<T>::trains_before(std::size_t i, bool before_block) const {
   const auto first = halves_.begin();
   return before_block || std::any_of(first, first + static_cast<std::ptrdiff_t>(i),
-                                     [](const auto& half) { return half->trains(); });
+                                     [](const auto& part) { return part->trains(); });
 }
 
 template <class T>

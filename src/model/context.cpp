@@ -56,9 +56,10 @@ Index read_after_output(const TransformerShape& s, bool on_device) {
 }
 
 void ScratchNeeds::include(const ScratchNeeds& other) {
-  for (Index ScratchNeeds::*need : {&ScratchNeeds::wide, &ScratchNeeds::sum_columns,
-                                    &ScratchNeeds::partial_gradient, &ScratchNeeds::tile_sums})
-    this->*need = std::max(this->*need, other.*need);
+  wide = std::max(wide, other.wide);
+  sum_columns = std::max(sum_columns, other.sum_columns);
+  partial_gradient = std::max(partial_gradient, other.partial_gradient);
+  tile_sums = std::max(tile_sums, other.tile_sums);
   for (const kernels::AttentionProblem& problem : other.attention) {
     if (std::ranges::find(attention, problem) == attention.end()) attention.push_back(problem);
   }

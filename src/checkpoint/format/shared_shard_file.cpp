@@ -17,11 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Most values of one rank in one call, because MPI libraries count in 32 bits.
-constexpr Index max_elements = Index{1} << 27;
+constexpr Index max_write_elements = Index{1} << 27;
 
 /// Returns the number of values per call for which every rank has memory. Collective over `group`.
 Index elements_of_a_call(const grid::Group& group, std::span<const StateShard> mine) {
-  Index elements = max_elements;
+  Index elements = max_write_elements;
   for (const StateShard& shard : mine) elements = block_elements(shard.staging, 1, elements);
   return group.min(elements);
 }
