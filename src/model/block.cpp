@@ -10,12 +10,10 @@
 namespace kzero::model {
 
 template <class T>
-Block<T>::Block(const TransformerShape& shape, const deck::Model& model, Index i, Index tile_rows)
-    : shape_(shape) {
-  Declaration block(shape, model, i);
+Block<T>::Block(Declaration& block, const deck::Model& model, Index tile_rows)
+    : shape_(block.shape) {
   halves_.push_back(std::make_unique<Attention<T>>(block, model));
   halves_.push_back(std::make_unique<FeedForward<T>>(block, model, tile_rows));
-  own_ = block.own.spec(), adapters_ = block.adapters.spec();
 }
 
 template <class T>

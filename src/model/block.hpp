@@ -1,5 +1,5 @@
-// One transformer block: a list of halves, each of which adds to the residual stream. The block
-// knows nothing of ZeRO stages or memory ownership.
+// One transformer block: a list of halves. Each adds to the residual stream. The block knows
+// nothing of ZeRO stages or memory ownership.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,8 @@ namespace kzero::model {
 template <class T>
 class Block {
  public:
-  /// Declares block i of a model. The shape must outlive it.
-  Block(const TransformerShape& shape, const deck::Model& model, Index i, Index tile_rows = 0);
-
-  /// The units of its own parameters and of its adapters.
-  const param::UnitSpec& own() const { return own_; }
-  const param::UnitSpec& adapters() const { return adapters_; }
-  const std::vector<std::unique_ptr<Half<T>>>& halves() const { return halves_; }
+  /// Declares the parameters of its halves. The declaration's shape must outlive it.
+  Block(Declaration& block, const deck::Model& model, Index tile_rows = 0);
 
   ScratchNeeds scratch(const BatchShape& batch) const;
   /// Allocates the activations.
@@ -66,7 +61,6 @@ class Block {
 
   const TransformerShape& shape_;
   std::vector<std::unique_ptr<Half<T>>> halves_;
-  param::UnitSpec own_, adapters_;
   std::vector<Matrix<T>> between_;  // [n,D]: the results of all halves but the last
 };
 

@@ -4,15 +4,15 @@
 
 namespace kzero::model {
 
-double Definition::flops_per_token() const {
+double flops_per_token(const param::Trace& training) {
   double sum = 0;
-  for (const param::Operation& operation : training_trace()) sum += operation.work.operations;
+  for (const param::Operation& operation : training) sum += operation.work.operations;
   return sum;
 }
 
-Recomputed Definition::recomputed_per_token() const {
+Recomputed recomputed_per_token(const param::Trace& training) {
   Recomputed sum;
-  for (const param::Operation& operation : training_trace()) {
+  for (const param::Operation& operation : training) {
     sum.operations += operation.work.recomputed;
     sum.elements += operation.work.recomputed_elements;
     sum.offloaded += 2 * operation.work.kept;  // read and written

@@ -69,7 +69,7 @@ class Definition;
 struct Benchmark {
   std::shared_ptr<const Definition> model;
   Index unit = 0;              // unit to run forward and backward; not the last
-  double flops_per_token = 0;  // of that unit, counted as Definition::flops_per_token does
+  double flops_per_token = 0;  // of that unit, counted as flops_per_token does
 };
 
 /// The arithmetic outside the GEMMs, if the build offers a choice. The bits of results depend on
@@ -90,12 +90,6 @@ class Definition {
   /// The traces of a micro-batch of training, and of validation, which has no gradients.
   virtual param::Trace training_trace() const = 0;
   virtual param::Trace validation_trace() const = 0;
-
-  /// Training operations per token, forward and backward, without recomputation: 6 per parameter in
-  /// a product, and causal attention. Frozen parameters count 4, since their gradients are not
-  /// computed. What backward does not reach does not count.
-  double flops_per_token() const;
-  Recomputed recomputed_per_token() const;
 
   /// The tensor group's collectives of a micro-batch of `rows` rows, or of a chunk of it. Empty for
   /// a group of one.
@@ -130,6 +124,13 @@ class Definition {
   virtual std::unique_ptr<Model<fp16>> make_as(fp16 type, memory::Arenas& arenas,
                                                const Resources& resources) const = 0;
 };
+
+/// Training operations per token, forward and backward, without recomputation: 6 per parameter in a
+/// product, and causal attention. Frozen parameters count 4, since their gradients are not
+/// computed. What backward does not reach does not count. `training` is a Definition's training
+/// trace.
+double flops_per_token(const param::Trace& training);
+Recomputed recomputed_per_token(const param::Trace& training);
 
 /// A model family: a function that defines the model of a resolved deck.
 using Family = std::shared_ptr<const Definition> (*)(const deck::Config& config);

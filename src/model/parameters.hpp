@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "model/families.hpp"
 
@@ -36,7 +37,7 @@ class UnitParameters {
   Index add(param::ParamSpec p);
 
   Index elements() const { return elements_; }
-  const param::UnitSpec& spec() const { return spec_; }
+  param::UnitSpec take() && { return std::move(spec_); }
 
  private:
   param::UnitSpec spec_;

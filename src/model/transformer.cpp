@@ -9,8 +9,10 @@ namespace kzero::model {
 template <class T>
 Blocks<T> declare_blocks(const TransformerShape& shape, const deck::Model& model, Index tile_rows) {
   Blocks<T> blocks;
-  for (Index i = 0; i < shape.layers; ++i)
-    blocks.push_back(std::make_unique<Block<T>>(shape, model, i, tile_rows));
+  for (Index i = 0; i < shape.layers; ++i) {
+    Declaration block(shape, model, i);
+    blocks.push_back(std::make_unique<Block<T>>(block, model, tile_rows));
+  }
   return blocks;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "model/transformer.hpp"
 
@@ -183,14 +184,18 @@ param::Table parameter_table(const deck::Model& model, const TensorRank& tensor,
   Declaration embedding(shape, model, "embedding"), head(shape, model, "head");
   static_cast<void>(Embedding(embedding));
   static_cast<void>(Head(head));
-  const Blocks<float> blocks = declare_blocks<float>(shape, model);
-  param::Table table{embedding.own.spec()};
-  for (const auto& block : blocks) table.push_back(block->own());
-  table.push_back(head.own.spec());
+  param::Table table{std::move(embedding.own).take()}, adapters;
+  for (Index i = 0; i < shape.layers; ++i) {
+    Declaration block(shape, model, i);
+    static_cast<void>(Block<float>(block, model));
+    table.push_back(std::move(block.own).take());
+    adapters.push_back(std::move(block.adapters).take());
+  }
+  table.push_back(std::move(head.own).take());
   add_zeros_after_output(shape, table);
   if (!shape.is_frozen()) return table;
   for (param::UnitSpec& unit : table) unit.trains = false;
-  for (const auto& block : blocks) table.push_back(block->adapters());
+  std::ranges::move(adapters, std::back_inserter(table));
   return table;
 }
 
@@ -212,6 +217,7 @@ param::Trace TransformerDefinition::validation_trace() const {
 std::vector<ModelCollective> TransformerDefinition::tensor_collectives(const TensorRank& tensor,
                                                                        Index rows,
                                                                        Dtype precision) const {
+  if (tensor.size == 1) return {};
   const PassShape pass{rows, precision};
   const Parts parts(model_, tensor, lora_, {}, train_.tile_rows);
   Work work = parts.training(pass);
@@ -223,6 +229,7 @@ std::vector<ModelCollective> TransformerDefinition::tensor_collectives(const Ten
 
 std::vector<ModelCollective> TransformerDefinition::sequence_collectives(
     const TensorRank& tensor, const SequenceRank& sequence, Index rows, Dtype precision) const {
+  if (sequence.size == 1) return {};
   const PassShape pass{rows, precision};
   const Parts parts(model_, tensor, lora_, sequence, train_.tile_rows);
   Work work = parts.training(pass);

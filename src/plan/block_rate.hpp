@@ -14,7 +14,7 @@ struct MeasuredRate {
   double spread = 1;
 };
 
-/// Measures operations per second, forward and backward, as counted by Definition::flops_per_token.
+/// Measures operations per second, forward and backward, as counted by model::flops_per_token.
 /// Takes less than a second on an idle machine, and a few on a busy one. Requires Kokkos
 /// initialized with `threads` threads, but not MPI.
 MeasuredRate block_rate(const deck::Config& config, Index threads);

@@ -42,10 +42,10 @@ Work work_of_step(const deck::Config& config, const engine::Blueprint& blueprint
                                     updated_elements(blueprint))
               : update_traffic(arrays, config.train.precision) *
                     static_cast<double>(held[position(memory::Category::optimizer)]);
-  const model::Definition& model = *blueprint.definition;
-  const auto again = model.recomputed_per_token();
+  const param::Trace& trace = blueprint.training.trace();
+  const auto again = model::recomputed_per_token(trace);
   const auto width = static_cast<double>(bytes_of(config.train.precision));
-  return {.operations = model.flops_per_token() * tokens,
+  return {.operations = model::flops_per_token(trace) * tokens,
           .recomputed_operations = again.operations * tokens,
           .recomputed_bytes = again.elements * width * tokens,
           .offloaded_bytes = again.offloaded * width * tokens,

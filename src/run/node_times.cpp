@@ -22,7 +22,7 @@ double operations_of(const deck::Config& config, const engine::Blueprint& bluepr
   for (Index round = 0; round < plan.rounds(); ++round)
     sequences += plan.has(grid.data().rank(), round) ? plan.micro_batch : 0;
   return static_cast<double>(sequences * config.model.sequence) *
-             blueprint.definition->flops_per_token() /
+             model::flops_per_token(blueprint.training.trace()) /
              static_cast<double>(grid.tensor().size() * plan.sequence) +
          blueprint.matrices.operations(grid.data().rank(), grid.tensor().rank());
 }

@@ -139,7 +139,8 @@ void Trainer::prepare() {
     engine_ = engine::make_engine(config_, std::move(blueprint), *machinery_);
   });
   peak_ = engine::find_peak(config_, grid_.world(), *machinery_->gemm);
-  throughput_ = {engine_->blueprint().definition->flops_per_token(), peak_.flops_per_second};
+  throughput_ = {model::flops_per_token(engine_->blueprint().training.trace()),
+                 peak_.flops_per_second};
   arithmetic_ = engine::arithmetic_of(*machinery_->gemm, engine_->model_arithmetic().name);
   const Provenance provenance{inputs_.dataset.training_digest(), arithmetic_};
   bits_ = format_checksum(bits_digest(request_.deck, config_, provenance));

@@ -38,6 +38,13 @@ TransformerShape shape_of(const model::TransformerParts& parts) {
   return shape;
 }
 
+/// The parameters that a block declares.
+param::UnitSpec declared(const TransformerShape& shape) {
+  model::Declaration block(shape, largest_model(), Index{0});
+  static_cast<void>(model::Block<float>(block, largest_model()));
+  return std::move(block.own).take();
+}
+
 struct Parts : ModelParts<float> {
   Parts(memory::Arenas& arenas, tensor::Gemm* gemm, const model::TransformerParts& parts)
       : ModelParts(arenas, gemm, largest_model(), {parts_batch, 1}, shape_of(parts)) {
@@ -69,15 +76,15 @@ class Block {
       : gemm_(tensor::make_gemm(deck::GemmBackend::automatic)),
         arenas_(measured(parts), ledger_),
         parts_(arenas_, gemm_.get(), parts),
-        unit(numbers<float>(parts_.block().own().elements(), 1, 0.5)),
-        gradient(parts_.block().own().elements()),
+        spec(declared(parts_.shape)),
+        unit(numbers<float>(spec.elements(), 1, 0.5)),
+        gradient(spec.elements()),
         x(numbers<float>(parts_rows * shape().hidden, 2)),
         dx_(parts_rows * shape().hidden),
         out_(parts_rows * shape().hidden),
         weights_(numbers<float>(parts_rows * shape().hidden, 3)) {}
 
   const TransformerShape& shape() const { return parts_.shape; }
-  const param::UnitSpec& spec() { return parts_.block().own(); }
 
   double loss() {
     forward();
@@ -119,6 +126,7 @@ class Block {
   Parts parts_;
 
  public:
+  param::UnitSpec spec;
   Guarded<float> unit, gradient, x;
 
  private:
@@ -183,8 +191,8 @@ TEST(TransformerParts, OfAnyCombinationHaveTheGradientsOfTheirForwardPass) {
   for (const model::TransformerParts& parts : combinations()) {
     Block block(parts);
     const std::vector<float> dx = block.backward(tensor::Accumulate::no);
-    const auto groups = groups_of(block.spec(), block.unit.data());
-    const auto gradients = groups_of(block.spec(), block.gradient.data());
+    const auto groups = groups_of(block.spec, block.unit.data());
+    const auto gradients = groups_of(block.spec, block.gradient.data());
     // Of two norms, and of q, k, v, o, gate, up and down.
     const std::size_t layers = parts.activation == ActivationKind::swiglu ? 7 : 6;
     const std::size_t norms = parts.norm == NormKind::layer_norm ? 4 : 2;

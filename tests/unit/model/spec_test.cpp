@@ -113,7 +113,7 @@ TEST(ParameterTable, SaysWhichParametersStoreHiddenMatrices) {
 TEST(ParameterTable, FlopsAreSixAParameterInProductsAndCausalAttention) {
   const double blocks = 12.0 * 12 * 768 * 768, output = 768.0 * 50257,
                attention = 6.0 * 12 * 1024 * 768;
-  EXPECT_DOUBLE_EQ(TransformerDefinition(gpt2_124m(), {}).flops_per_token(),
+  EXPECT_DOUBLE_EQ(flops_per_token(TransformerDefinition(gpt2_124m(), {}).training_trace()),
                    6 * (blocks + output) + attention);
 }
 
@@ -124,7 +124,7 @@ TEST(ParameterTable, FlopsOfAdaptersAreThoseThatAreComputed) {
   const double block = 12.0 * 768 * 768, output = 768.0 * 50257, attention = 1024.0 * 768;
   const auto flops = [&](const std::string& target) {
     const deck::Lora lora{.rank = 8, .alpha = 16, .targets = {target}};
-    return TransformerDefinition(m, {}, {}, lora).flops_per_token();
+    return flops_per_token(TransformerDefinition(m, {}, {}, lora).training_trace());
   };
   const double all = 4 * (12 * block + output) + 6 * 12 * attention;
   const double qkv = 3.0 * 768 * 768;

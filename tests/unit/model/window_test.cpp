@@ -82,7 +82,7 @@ TEST(WindowMemory, OfScratchIsThatOfTheLayersThatNeedMost) {
 TEST(WindowWork, IsThatOfTheKeysInTheWindow) {
   deck::Model m = one_layer(0);
   m.layers = 3;
-  const double all = model::TransformerDefinition(m, {}).flops_per_token();
+  const double all = model::flops_per_token(model::TransformerDefinition(m, {}).training_trace());
   m.window = window, m.full_attention_every = 3;
   double keys = 0, in_window = 0;
   for (Index q = 0; q < sequence; ++q) {
@@ -90,7 +90,8 @@ TEST(WindowWork, IsThatOfTheKeysInTheWindow) {
     in_window += std::min(static_cast<double>(q) + 0.5, static_cast<double>(window));
   }
   const double saved = 12 * (keys - in_window) / sequence * 16 * 2;
-  const double found = all - model::TransformerDefinition(m, {}).flops_per_token();
+  const double found =
+      all - model::flops_per_token(model::TransformerDefinition(m, {}).training_trace());
   EXPECT_NEAR(found, saved, 0.01 * saved);
 }
 

@@ -173,7 +173,8 @@ TEST(Time, ARankDoesItsShareOfTheTokensAndUpdatesWhatItHolds) {
     const deck::Config config = deck_for(4, precision);
     const Entry entry = plan(config, 1);
     const double tokens = 24.0 / 4 * static_cast<double>(config.model.sequence);
-    EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::define(config)->flops_per_token());
+    EXPECT_DOUBLE_EQ(entry.work.operations,
+                     tokens * model::flops_per_token(model::define(config)->training_trace()));
     EXPECT_DOUBLE_EQ(entry.work.sent_bytes, static_cast<double>(entry.sent_bytes()));
     // 28 bytes per parameter in both precisions. The units' alignment adds a little.
     const double update = 28 * static_cast<double>(entry.parameters);
