@@ -5,7 +5,7 @@ import re
 
 from .rule_checks import allow, allow_keys, flag, is_same, refuse
 
-MARK = "\u2581"  # stands for a space
+MARK = "\u2581"  # is written for a space
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
 PREPEND = {"type": "Prepend", "prepend": MARK}
 AT_SPACES = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
@@ -13,7 +13,7 @@ SPELLED_BACK = [{"type": "Replace", "pattern": {"String": MARK}, "content": " "}
 
 
 def is_byte(piece):
-    """Whether a spelling stands for a byte, which the library reads more liberally than it writes it."""
+    """Whether a spelling means a byte. The library reads more spellings than it writes."""
     return re.fullmatch(r"<0x(?:[0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>", piece) is not None
 
 

@@ -69,9 +69,9 @@ std::string describe(const runtime::Silence& silence) {
   return {};
 }
 
-/// Reports on standard error which collective of which step does not complete and for whom this
-/// rank waits, with that rank's node. Gives others the time to report the same, and ends the
-/// launch. `rank` is this rank's number. Does not return.
+/// Reports on standard error the collective and the step that do not complete, and the rank that
+/// this rank waits for, with that rank's node. Gives others the time to report the same, and ends
+/// the launch. `rank` is this rank's number. Does not return.
 void give_up(const Wait& wait, std::chrono::duration<double> waited, int rank,
              const grid::Nodes& nodes) {
   abandon_run();

@@ -63,14 +63,15 @@ void read_windows(ConfigKeys& keys, const ModelClass& type) {
   const bool is_mistral = type.type == std::string("mistral");
   const std::string origin = fmt::format("model_type is \"{}\"", type.type);
   keys.imply("model.full_attention_every", Index{0}, origin);
-  if (is_mistral && !(keys.has("sliding_window") && keys.at("sliding_window").is_null())) {
+  const bool is_null = keys.has("sliding_window") && keys.at("sliding_window").is_null();
+  if (is_mistral && !is_null) {
     keys.imply({"model.window", {"sliding_window"}, 4096});
   } else {
     keys.imply("model.window", Index{0}, origin);
-    if (!is_mistral && type.type != std::string("llama"))
-      keys.require("use_sliding_window", false, {false},
-                   "kzero computes attention over all positions before a token");
   }
+  if (!is_mistral && type.type != std::string("llama"))
+    keys.require("use_sliding_window", false, {false},
+                 "kzero computes attention over all positions before a token");
   const Json& layers = keys.at("layer_types");
   if (layers.is_null()) return;
   bool is_full = layers.is_array();

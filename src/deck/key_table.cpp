@@ -352,7 +352,7 @@ void add_trust(std::vector<Key>& table) {
               "twice, on different ranks; a difference stops the run (docs/verifying.md)."));
 }
 
-/// Adds keys none of which changes bits. For the data and run.gemm, a restart compares more than
+/// Adds keys that change no bits. For the data and run.gemm, a restart compares more than
 /// the key (run::Provenance).
 void add_same_bits(std::vector<Key>& table, void (*add)(std::vector<Key>&)) {
   std::vector<Key> added;

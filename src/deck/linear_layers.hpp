@@ -24,7 +24,23 @@ struct LinearLayer {
   constexpr std::string_view name() const { return path.substr(path.rfind('.') + 1); }
 };
 
+inline constexpr LinearLayer gpt2_layers[] = {{"attn.c_attn", Product::qkv},
+                                              {"attn.c_proj", Product::projection},
+                                              {"mlp.c_fc", Product::up},
+                                              {"mlp.c_proj", Product::down}};
+
+inline constexpr LinearLayer llama_layers[] = {{"self_attn.q_proj", Product::qkv, ProductPart::q},
+                                               {"self_attn.k_proj", Product::qkv, ProductPart::k},
+                                               {"self_attn.v_proj", Product::qkv, ProductPart::v},
+                                               {"self_attn.o_proj", Product::projection},
+                                               {"mlp.gate_proj", Product::up, ProductPart::gate},
+                                               {"mlp.up_proj", Product::up, ProductPart::up},
+                                               {"mlp.down_proj", Product::down}};
+
 /// The layers of each block of a family, in forward order.
-std::span<const LinearLayer> linear_layers(ModelFamily family);
+constexpr std::span<const LinearLayer> linear_layers(ModelFamily family) {
+  if (family == ModelFamily::gpt2) return gpt2_layers;
+  return llama_layers;
+}
 
 }  // namespace kzero::deck

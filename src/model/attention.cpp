@@ -11,7 +11,7 @@ using deck::RecomputeMode;
 namespace {
 
 /// The window of block i. One that no sequence exceeds is none.
-Index window_of(const deck::Model& model, Index i) {
+Index window_in(const deck::Model& model, Index i) {
   const Index every = model.full_attention_every;
   const bool is_full = every > 0 && (i + 1) % every == 0;
   return is_full || model.window >= model.sequence ? 0 : model.window;
@@ -42,7 +42,7 @@ template <class T>
 Attention<T>::Attention(Declaration& d, const deck::Model& model)
     : shape_(d.shape),
       drops_weights_(model.attention_dropout > 0),
-      window_(window_of(model, d.block)),
+      window_(window_in(model, d.block)),
       norm_(d, d.family.names.norm1),
       qkv_(d, deck::Product::qkv) {
   if (shape_.qk_norm) {
@@ -255,8 +255,8 @@ bool Attention<T>::backward(const BlockPass<T>& pass, Matrix<const T> x,
     const LayerGradients<T> g = gradients.of(number);
     qkv_backward(chunk, pass, rows, g, gradients.needs_input);
     if (!gradients.needs_input) return;
-    norm_backward<T>(chunk, norm_.in(pass.parameters.own), rows.of(x), statistics_.of(rows),
-                     {rows.of(dx), tensor::Accumulate::yes, norm_.in(g.units.own), g.accumulate});
+    norm_.backward(chunk, pass.parameters.own, rows.of(x), statistics_.of(rows),
+                   {rows.of(dx), tensor::Accumulate::yes, norm_.in(g.units.own), g.accumulate});
   });
   return gradients.needs_input;
 }

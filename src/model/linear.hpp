@@ -46,9 +46,8 @@ class Linear {
   Index in() const { return in_; }
   Index out() const { return out_; }
   Index elements() const { return in_ * out_; }  // of W, of this rank
-  /// W's and b's place in the block's unit.
+  /// W's place in the block's unit, which b follows.
   Index begin() const { return begin_; }
-  Index end() const { return begin_ + elements() + (has_bias_ ? out_ : 0); }
   bool has_adapters() const { return !adapters_.empty(); }
   /// Whether anything in the layers trains.
   bool trains() const { return !is_frozen_ || has_adapters(); }
@@ -98,8 +97,8 @@ class Linear {
   void step_to_stream(const CachedRows<T>& rows, const T* unit, Matrix<const T> x,
                       Matrix<const T> addend, Matrix<T> y) const;
 
-  /// Operations per row of this rank's products: forward, of which `recomputed` in backward, and of
-  /// backward, with or without the gradient of x.
+  /// Operations per row of this rank's products, in forward and in backward, with or without the
+  /// gradient of x. Backward computes `recomputed` operations of forward again.
   double forward_operations() const;
   double backward_operations(bool needs_input) const;
   double recomputed_operations() const;

@@ -23,7 +23,7 @@ class Messages {
   /// A sum of `elements` elements of a gradient over the tensor group, or over this many copies.
   void sum_gradient(Index elements);
   void sum_gradient_of_copies(Index elements, Index copies);
-  /// The gradient of a norm's parameters, of which sequence-parallel ranks have a part.
+  /// A sum of the gradient of a norm's parameters, which ranks with rows of their own need.
   void sum_norm_gradient();
   /// An exchange of fp32 numbers [rows,width] of each tensor rank.
   void gather_columns(Index width);
@@ -47,7 +47,7 @@ class Messages {
   std::vector<ModelCollective> tensor_{}, sequence_{};
 };
 
-/// The passes of which a unit counts the work.
+/// The size of the passes whose work a unit counts.
 struct PassShape {
   Index rows = 0;  // of a micro-batch, or of a chunk of it
   Dtype precision = Dtype::fp32;

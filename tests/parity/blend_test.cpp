@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 
+#include "parity/shifted_source.hpp"
 #include "support/checkpoints.hpp"
 #include "support/full_state.hpp"
 #include "support/same_bits.hpp"
@@ -105,18 +106,10 @@ TEST(Blend, AnEvaluationIsTheMeanOfItsMicroBatches) {
   world.barrier();
   Training training(config, world);
   training.engine->initialise({});
-  struct Shifted : data::BatchSource {
-    Shifted(const data::BatchSource& from, Index by) : samples(from), shift(by) {}
-    void batch(Index first, Index count, Token* inputs, Token* targets) const override {
-      samples.batch(first + shift, count, inputs, targets);
-    }
-    const data::BatchSource& samples;
-    Index shift;
-  };
   const data::BatchSource& samples = *training.dataset.training;
   double sum = 0;
   for (Index m = 0; m < 70; ++m) {
-    sum += training.engine->evaluate(1, Shifted(samples, m * config.train.micro_batch));
+    sum += training.engine->evaluate(1, ShiftedSource(samples, m * config.train.micro_batch));
     if (m + 1 == 3 || m + 1 == 70) {
       const double mean = sum / static_cast<double>(m + 1);
       EXPECT_NEAR(training.engine->evaluate(m + 1, samples), mean, 1e-12 * sum) << m + 1;

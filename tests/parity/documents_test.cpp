@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "parity/shifted_source.hpp"
 #include "support/checkpoints.hpp"
 #include "support/document_file.hpp"
 #include "support/full_result.hpp"
@@ -170,22 +171,6 @@ TEST(Documents, AnEvaluationIsTheMeanOverTargets) {
   world.barrier();
   Training training(config, world);
   training.engine->initialise({});
-  struct Shifted : data::BatchSource {
-    Shifted(const data::BatchSource& from, Index by) : samples(from), shift(by) {}
-    void batch(Index first, Index count, Token* inputs, Token* targets) const override {
-      samples.batch(first + shift, count, inputs, targets);
-    }
-    bool has_documents() const override { return true; }
-    void documents(Index first, Index count, const Token* inputs, std::int32_t* begin,
-                   std::int32_t* end) const override {
-      samples.documents(first + shift, count, inputs, begin, end);
-    }
-    std::optional<Index> targets(Index first, Index count) const override {
-      return samples.targets(first + shift, count);
-    }
-    const data::BatchSource& samples;
-    Index shift;
-  };
   const data::BatchSource& samples = *training.dataset.validation;
   const Index size = config.train.micro_batch;
   double sum = 0, means = 0;
@@ -194,7 +179,7 @@ TEST(Documents, AnEvaluationIsTheMeanOverTargets) {
   for (Index m = 0; m < 5; ++m) {
     samples.batch(m * size, size, inputs.data(), next.data());
     const auto count = std::ranges::count_if(next, [](Token token) { return token >= 0; });
-    const double mean = training.engine->evaluate(1, Shifted(samples, m * size));
+    const double mean = training.engine->evaluate(1, ShiftedSource(samples, m * size));
     sum += static_cast<double>(count) * mean;
     means += mean;
     targets += count;

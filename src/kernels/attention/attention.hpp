@@ -40,7 +40,7 @@ HeadOperands<T> operands_in(const Matrix<T>& qkv, const AttentionShape& shape) {
 }
 
 /// The weights that the rows of a micro-batch may use: each row has weights for the keys in its own
-/// document, of which training may drop some. Backward gets the same as its forward.
+/// document. Training may drop some of them. Backward gets the same as its forward.
 struct AttentionRows {
   Documents documents{};  // empty unless the problem may have them
   Dropout dropout{};      // off unless the problem may drop weights
