@@ -28,7 +28,7 @@ enum class CommunicatorKind { automatic, mpi, nccl };
 enum class AttentionKind { automatic, cudnn, kzero };
 enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor, muon };
 enum class Replay { off, note, check };
-enum class ModelFamily { gpt2, llama };
+enum class ModelFamily { gpt2, llama, olmo2, gemma3, apertus };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
 
@@ -70,8 +70,18 @@ inline constexpr Choice<OptimizerKind> optimizers[] = {
     {"adamw", OptimizerKind::adamw},         {"sgd", OptimizerKind::sgd},
     {"lion", OptimizerKind::lion},           {"lamb", OptimizerKind::lamb},
     {"adafactor", OptimizerKind::adafactor}, {"muon", OptimizerKind::muon}};
-inline constexpr Choice<ModelFamily> families[] = {{"gpt2", ModelFamily::gpt2},
-                                                   {"llama", ModelFamily::llama}};
+inline constexpr Choice<ModelFamily> families[] = {
+    {"gpt2", ModelFamily::gpt2, "LayerNorm, learned positions, GELU, biases"},
+    {"llama", ModelFamily::llama,
+     "RMSNorm, rotary positions, SwiGLU: Llama, Mistral, Qwen2, Qwen3, SmolLM3, Granite"},
+    {"olmo2", ModelFamily::olmo2,
+     "as \"llama\", with norms after the two parts of a block, not before, and RMSNorm over all "
+     "heads of queries and of keys: OLMo 2, OLMo 3"},
+    {"gemma3", ModelFamily::gemma3,
+     "as \"llama\", with norms before and after the two parts, RMSNorm over each head, a GELU gate "
+     "and scaled embeddings; norms multiply by 1 + weight"},
+    {"apertus", ModelFamily::apertus,
+     "as \"llama\", with RMSNorm over each head, and xIELU in place of a gate"}};
 inline constexpr Choice<RopeScaling> rope_scalings[] = {{"none", RopeScaling::none},
                                                         {"linear", RopeScaling::linear},
                                                         {"llama3", RopeScaling::llama3},
@@ -115,6 +125,8 @@ struct Model {
   Index window = 0;                // keys that a query sees in layers with a window; 0: all
   Index full_attention_every = 0;  // every so many layers one has no window; 0: all have it
   double rope_theta = 10000;
+  double window_rope_theta = 0;  // in layers with a window, without scaling; 0: as in all others
+  Index no_rope_every = 0;       // every so many layers one does not rotate; 0: all do
   RopeScaling rope_scaling = RopeScaling::none;
   double rope_factor = 1;            // by which the scaling lengthens wavelengths
   Index rope_original_sequence = 0;  // llama3, yarn: the length before scaling
@@ -123,9 +135,13 @@ struct Model {
   double rope_beta_fast = 32;        // yarn: angles with more turns in that length are not scaled
   double rope_beta_slow = 1;         // yarn: angles with fewer turns in that length are scaled
   double rope_attention_factor = 0;  // yarn: on cosine and sine; 0: 0.1 ln(rope_factor) + 1
-  double dropout = 0;                // probability, of what halves of blocks add to the stream
-  double attention_dropout = 0;      // probability, of the weights of attention
-  bool sequence_parallel = false;    // tensor ranks also split norms and sums by rows
+  double attention_scale = 0;        // factor on scores; 0: 1 / sqrt(head_dim)
+  double embedding_scale = 0;        // factor on embeddings; 0: 1, gemma3: sqrt(hidden)
+  double residual_scale = 1;         // factor on what halves of blocks add to the stream
+  double logit_divisor = 1;
+  double dropout = 0;              // probability, of what halves of blocks add to the stream
+  double attention_dropout = 0;    // probability, of the weights of attention
+  bool sequence_parallel = false;  // tensor ranks also split norms and sums by rows
   Initialization init = Initialization::scaled;
   double init_std = 0.02;
   std::string initial{};  // safetensors file, index or folder to start from; empty: train.seed

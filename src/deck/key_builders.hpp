@@ -1,6 +1,8 @@
 // Builders of the key table's entries: each binds a key to its field in Config.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <iterator>
 #include <string>
 #include <utility>
@@ -15,6 +17,15 @@ inline constexpr double max_count = 1000000000;
 inline constexpr double year = 365 * 86400;
 inline constexpr double largest_exact =
     9007199254740992;  // largest integer that JSON and double hold exactly: 2^53
+
+/// The names of a key's choices with their meanings: "\"bytes\": each byte is a token. ...".
+template <class Field, std::size_t count>
+std::string meanings(const Choice<Field> (&choices)[count]) {
+  std::string text;
+  for (const auto& [name, value, meaning] : choices)
+    text += fmt::format("{}\"{}\": {}.", text.empty() ? "" : " ", name, meaning);
+  return text;
+}
 
 /// Reads and writes one field of Config, as the type that Value uses for it.
 template <class Held, class Table, class Field>

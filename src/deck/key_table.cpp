@@ -6,15 +6,6 @@ namespace kzero::deck {
 
 namespace {
 
-/// The names of a key's choices with their meanings: "\"bytes\": each byte is a token. ...".
-template <class Field, std::size_t count>
-std::string meanings(const Choice<Field> (&choices)[count]) {
-  std::string text;
-  for (const auto& [name, value, meaning] : choices)
-    text += fmt::format("{}\"{}\": {}.", text.empty() ? "" : " ", name, meaning);
-  return text;
-}
-
 void add_lora(std::vector<Key>& table) {
   constexpr auto t = &Config::lora;
   table.push_back(integer("lora.rank", t, &Lora::rank, from(0, 1000000), "",

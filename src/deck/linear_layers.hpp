@@ -37,9 +37,17 @@ inline constexpr LinearLayer llama_layers[] = {{"self_attn.q_proj", Product::qkv
                                                {"mlp.up_proj", Product::up, ProductPart::up},
                                                {"mlp.down_proj", Product::down}};
 
+inline constexpr LinearLayer apertus_layers[] = {{"self_attn.q_proj", Product::qkv, ProductPart::q},
+                                                 {"self_attn.k_proj", Product::qkv, ProductPart::k},
+                                                 {"self_attn.v_proj", Product::qkv, ProductPart::v},
+                                                 {"self_attn.o_proj", Product::projection},
+                                                 {"mlp.up_proj", Product::up, ProductPart::up},
+                                                 {"mlp.down_proj", Product::down}};
+
 /// The layers of each block of a family, in forward order.
 constexpr std::span<const LinearLayer> linear_layers(ModelFamily family) {
   if (family == ModelFamily::gpt2) return gpt2_layers;
+  if (family == ModelFamily::apertus) return apertus_layers;
   return llama_layers;
 }
 

@@ -11,46 +11,60 @@ Key defining(Key key) {
   return key;
 }
 
-/// A key of the architecture that GPT-2 does not have.
-Key llama(Key key) {
+/// A key that only these families have.
+Key only_in(std::initializer_list<ModelFamily> families, Key key) {
   key.depends_on = "model.family";
-  key.uses = {{std::string(name_of(ModelFamily::llama))}};
-  return defining(std::move(key));
+  for (const ModelFamily family : families) key.uses.push_back({std::string(name_of(family))});
+  return key;
+}
+
+/// Keys of the architecture: of Llama's family, and of every family but GPT-2.
+Key llama(Key key) { return defining(only_in({ModelFamily::llama}, std::move(key))); }
+Key rotary(Key key) {
+  return defining(
+      only_in({ModelFamily::llama, ModelFamily::olmo2, ModelFamily::gemma3, ModelFamily::apertus},
+              std::move(key)));
 }
 
 constexpr auto t = &Config::model;
 
 std::vector<Key> architecture() {
   return {
-      choice("model.family", t, &Model::family, families,
-             "\"gpt2\": LayerNorm, learned positions, GELU; \"llama\" (Llama, Mistral, Qwen2, "
-             "Qwen3): RMSNorm, rotary positions, SwiGLU."),
+      choice("model.family", t, &Model::family, families, meanings(families)),
       integer("model.layers", t, &Model::layers, from(1, 10000), "", "Transformer blocks."),
       integer("model.hidden", t, &Model::hidden, from(1, 100000), "",
               "Width; a multiple of model.heads unless model.head_dim is set."),
       integer("model.heads", t, &Model::heads, from(1, 10000), "", "Attention heads."),
-      llama(integer("model.kv_heads", t, &Model::kv_heads, from(0, 10000), "",
-                    "Key and value heads, a divisor of model.heads; 0: model.heads.")),
-      llama(integer("model.head_dim", t, &Model::head_dim, from(0, 100000), "",
-                    "Width of a head, an even number; 0: model.hidden / model.heads.")),
+      rotary(integer("model.kv_heads", t, &Model::kv_heads, from(0, 10000), "",
+                     "Key and value heads, a divisor of model.heads; 0: model.heads.")),
+      rotary(integer("model.head_dim", t, &Model::head_dim, from(0, 100000), "",
+                     "Width of a head, an even number; 0: model.hidden / model.heads.")),
       integer("model.sequence", t, &Model::sequence, from(1, 1000000), "tokens",
               "Sequence length; in \"gpt2\" also the number of learned positions."),
       integer("model.vocab", t, &Model::vocab, from(1, 2147483647), "tokens",
               "Vocabulary size; at least 256 for data.format = \"bytes\"."),
       integer("model.feed_forward", t, &Model::feed_forward, from(0, 1000000), "",
-              "Width of the feed-forward part; 0: 4 * model.hidden, in \"llama\" 8/3 * "
+              "Width of the feed-forward part; 0: 4 * model.hidden, with a gate 8/3 * "
               "model.hidden, rounded up to a multiple of 256."),
       llama(boolean("model.qkv_bias", t, &Model::qkv_bias,
                     "Queries, keys and values have biases, as in Qwen2.")),
-      llama(integer("model.window", t, &Model::window, from(0, 1000000), "tokens",
-                    "Tokens that a token sees in layers with a window, itself among them; 0: all "
-                    "before it.")),
-      llama(integer("model.full_attention_every", t, &Model::full_attention_every, from(0, 10000),
-                    "layers",
-                    "With model.window: every so many layers one sees all tokens before, as in "
-                    "Gemma 3 (6) and OLMo 3 (4); 0: no layer does.")),
+      rotary(integer("model.window", t, &Model::window, from(0, 1000000), "tokens",
+                     "Tokens that a token sees in layers with a window, itself among them; 0: all "
+                     "before it.")),
+      rotary(integer("model.full_attention_every", t, &Model::full_attention_every, from(0, 10000),
+                     "layers",
+                     "With model.window: every so many layers one sees all tokens before, as in "
+                     "Gemma 3 (6) and OLMo 3 (4); 0: no layer does.")),
       llama(boolean("model.qk_norm", t, &Model::qk_norm,
                     "RMSNorm over each head of queries and keys, as in Qwen3.")),
+      rotary(real("model.attention_scale", t, &Model::attention_scale, from(0, 1e6), "",
+                  "Factor on the scores of attention; 0: 1 / sqrt(model.head_dim).")),
+      rotary(real("model.embedding_scale", t, &Model::embedding_scale, from(0, 1e6), "",
+                  "Factor on embeddings; 0: 1, in \"gemma3\" sqrt(model.hidden).")),
+      rotary(real("model.residual_scale", t, &Model::residual_scale, above(0, 1e6), "",
+                  "Factor on what a block's parts add to the residual stream, as in Granite.")),
+      rotary(real("model.logit_divisor", t, &Model::logit_divisor, above(0, 1e6), "",
+                  "Logits are divided by it, as in Granite.")),
       boolean("model.tied_embeddings", t, &Model::tied_embeddings,
               "The output projection uses the weights of the token embedding."),
       real("model.norm_eps", t, &Model::norm_eps, above(0, 1), "",
@@ -58,10 +72,14 @@ std::vector<Key> architecture() {
   };
 }
 
-std::vector<Key> rotary() {
+std::vector<Key> rope() {
   return {
       real("model.rope_theta", t, &Model::rope_theta, above(0, 1e12), "",
            "Base of the rotary wavelengths."),
+      real("model.window_rope_theta", t, &Model::window_rope_theta, from(0, 1e12), "",
+           "The base in layers with model.window, which then have no model.rope_scaling, as in "
+           "Gemma "
+           "3 and OLMo 3; 0: these layers rotate as the others do."),
       choice("model.rope_scaling", t, &Model::rope_scaling, rope_scalings,
              "Scaling of rotary angles for sequences longer than model.rope_original_sequence."),
       real("model.rope_factor", t, &Model::rope_factor, from(1, 1e6), "",
@@ -87,9 +105,10 @@ std::vector<Key> the_rest() {
   return {
       text("model.config", t, &Model::config,
            "A config.json, or its folder, that sets the keys of the architecture; empty: none."),
-      real("model.dropout", t, &Model::dropout, below(0, 1), "",
-           "Probability with which training drops an element that a block adds to the residual "
-           "stream, in \"gpt2\" also of the embedding."),
+      only_in({ModelFamily::gpt2, ModelFamily::llama, ModelFamily::apertus},
+              real("model.dropout", t, &Model::dropout, below(0, 1), "",
+                   "Probability with which training drops an element that a block adds to the "
+                   "residual stream, in \"gpt2\" also of the embedding.")),
       real("model.attention_dropout", t, &Model::attention_dropout, below(0, 1), "",
            "Probability with which training drops a weight of attention."),
       boolean("model.sequence_parallel", t, &Model::sequence_parallel,
@@ -111,7 +130,11 @@ std::vector<Key> the_rest() {
 
 void add_model_keys(std::vector<Key>& table) {
   for (Key& key : architecture()) table.push_back(defining(std::move(key)));
-  for (Key& key : rotary()) table.push_back(llama(std::move(key)));
+  for (Key& key : rope()) table.push_back(rotary(std::move(key)));
+  table.push_back(
+      llama(integer("model.no_rope_every", t, &Model::no_rope_every, from(0, 10000), "layers",
+                    "Every so many layers one has no rotary positions, as in SmolLM3 (4); 0: all "
+                    "have them.")));
   for (Key& key : the_rest()) table.push_back(std::move(key));
 }
 

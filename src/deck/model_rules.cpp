@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "deck/linear_layers.hpp"
 #include "deck/rule_parts.hpp"
 #include "deck/schema.hpp"
 
@@ -20,6 +23,7 @@ class ModelRules : ViolationList {
       check_width();
     }
     if (family_has("model.rope_theta")) check_rope();
+    if (family_has("model.no_rope_every")) check_layers_without_rope();
     if (family_has("model.window")) check_windows();
     fill_in_feed_forward();
     return std::move(violations_);
@@ -67,6 +71,24 @@ class ModelRules : ViolationList {
     refuse_if(every > model_.layers, {"model.full_attention_every", "model.layers"},
               fmt::format("model.full_attention_every must be at most model.layers = {}, found {}",
                           model_.layers, every));
+    refuse_if(model_.window_rope_theta > 0 && every == 0,
+              {"model.window_rope_theta", "model.full_attention_every"},
+              fmt::format("model.window_rope_theta = {} needs model.full_attention_every above 0: "
+                          "without it all layers rotate by model.rope_theta",
+                          model_.window_rope_theta));
+  }
+
+  void check_layers_without_rope() {
+    const Index every = model_.no_rope_every;
+    refuse_if(
+        every == 1, {"model.no_rope_every"},
+        "model.no_rope_every must be 0 or at least 2, found 1: no layer would have positions");
+    refuse_if(every > model_.layers, {"model.no_rope_every", "model.layers"},
+              fmt::format("model.no_rope_every must be at most model.layers = {}, found {}",
+                          model_.layers, every));
+    refuse_if(every > 0 && model_.qk_norm, {"model.no_rope_every", "model.qk_norm"},
+              "model.no_rope_every needs model.qk_norm = false: kzero norms heads where it rotates "
+              "them");
   }
 
   void check_rope() {
@@ -113,8 +135,10 @@ class ModelRules : ViolationList {
 
   void fill_in_feed_forward() {
     if (model_.feed_forward != 0) return;
-    model_.feed_forward = model_.family == ModelFamily::llama ? round_up(model_.hidden * 8 / 3, 256)
-                                                              : 4 * model_.hidden;
+    const auto layers = linear_layers(model_.family);
+    const bool has_gate =
+        std::ranges::find(layers, ProductPart::gate, &LinearLayer::part) != layers.end();
+    model_.feed_forward = has_gate ? round_up(model_.hidden * 8 / 3, 256) : 4 * model_.hidden;
   }
 
   Model& model_;

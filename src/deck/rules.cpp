@@ -123,6 +123,12 @@ class Rules : ViolationList {
               fmt::format("grid.tensor must divide model.kv_heads = {} or be a multiple of it, "
                           "found {}",
                           kv_heads, tensor));
+    refuse_if(
+        model.family == ModelFamily::olmo2 && kv_heads % tensor != 0,
+        {"grid.tensor", "model.kv_heads"},
+        fmt::format("grid.tensor must divide model.kv_heads = {}, found {}: with model.family "
+                    "= \"olmo2\" a norm covers all heads of keys",
+                    kv_heads, tensor));
   }
 
   void check_sequence() {
