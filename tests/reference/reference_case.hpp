@@ -4,7 +4,8 @@
 // grad_norm and lr. NAME.safetensors and NAME.tokens.bin are the run's input. Cases of packed
 // documents have NAME.docs instead of tokens, the number of targets of each step, and the row and
 // offset of each document; make_packed.py made two of them. Cases of LoRA are packed too; they have
-// NAME.adapter, a PEFT folder to start from, and final/ has adapters alone.
+// NAME.adapter, a PEFT folder to start from, and final/ has adapters alone. make_families.py made
+// the cases of SmolLM3 and Granite.
 #pragma once
 
 #include <cmath>
