@@ -76,7 +76,8 @@ kernels::AttentionProblem Attention<T>::problem(const BatchShape& b) const {
           .v_stride = width,
           .has_backward = b.passes == Passes::all,
           .documents = b.documents || window_ > 0,  // the mask has the same form
-          .dropout = b.passes == Passes::all && drops_weights_};
+          .dropout = b.passes == Passes::all && drops_weights_,
+          .scale = shape_.attention_scale};
 }
 
 template <class T>
@@ -363,8 +364,8 @@ void Attention<T>::step(const CachedRows<T>& rows, const T* unit, Matrix<const T
   }
   const Matrix<T> attention = rows.of(attention_);
   kernels::store_keys_values<T>(rows.exec, rows.cache, rows.places, in.k, in.v, cache_);
-  kernels::cached_attention<T>(rows.exec, rows.cache, rows.places, in.q, cache_, attention,
-                               window_);
+  kernels::cached_attention<T>(rows.exec, rows.cache, rows.places, in.q, cache_, attention, window_,
+                               shape_.attention_scale);
   projection_.step_to_stream(rows, unit, attention, x, y);
 }
 

@@ -64,6 +64,7 @@ struct TransformerShape : TransformerParts {
   bool qk_norm = false;  // requires rotary positions, whose kernels compute it
   bool tied_embeddings = true, sequence_parallel = false;
   float norm_eps = 1e-5F;
+  float attention_scale = 0;  // the factor on scores; 0: 1 / sqrt(head_dim)
   TensorRank tensor;
   SequenceRank sequence_rank;
   LocalShape own;

@@ -1,4 +1,4 @@
-// Causal multi-head attention: softmax(Q K^T / sqrt(d)) V per head. The T x T matrix of all heads
+// Causal multi-head attention: softmax(factor Q K^T) V per head. The T x T matrix of all heads
 // is never stored. Backward recomputes the probabilities from the saved log-sum-exp (Dao et al.,
 // arXiv 2205.14135). Groups of query heads may share a head of keys and values (Ainslie et al.,
 // arXiv 2305.13245). The back end is chosen at start, never inside a step.

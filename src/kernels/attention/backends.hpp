@@ -39,7 +39,7 @@ class Attention : public AttentionBackend<T> {
 
   explicit Attention(const AttentionProblem& problem,
                      const Products& products = product_backend<HostElement<T>>())
-      : shape_(problem.shape), products_(products) {}
+      : problem_(problem), products_(products) {}
 
   Index scratch_bytes(Index threads) const override;
   void start(Vector<float> scratch) override { scratch_ = scratch; }
@@ -58,7 +58,7 @@ class Attention : public AttentionBackend<T> {
                      Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                      const HeadOperands<T>& gradients) const;
 
-  AttentionShape shape_;
+  AttentionProblem problem_;
   Products products_;
   Vector<float> scratch_;
 };
@@ -71,7 +71,8 @@ namespace device {
 template <class Arithmetic, class T>
 class Attention : public AttentionBackend<T> {
  public:
-  explicit Attention(const AttentionProblem& problem) : shape_(problem.shape) {}
+  explicit Attention(const AttentionProblem& problem)
+      : shape_(problem.shape), scale_(problem.factor()) {}
 
   Index scratch_bytes(Index /*threads*/) const override {
     return shape_.batch * shape_.heads * shape_.sequence * static_cast<Index>(sizeof(float));
@@ -85,6 +86,7 @@ class Attention : public AttentionBackend<T> {
 
  private:
   AttentionShape shape_;
+  float scale_;  // of scores
   Vector<float> scratch_;
 };
 

@@ -1,7 +1,5 @@
 #include "kernels/attention/cached_attention.hpp"
 
-#include <cmath>
-
 #include "kernels/exponential.hpp"
 
 namespace kzero::kernels {
@@ -143,12 +141,12 @@ void store_keys_values(const Execution& exec, const CacheShape& shape, const Row
 template <class T>
 void cached_attention(const Execution& exec, const CacheShape& shape, const RowPlaces& rows,
                       const HeadColumns<const T>& q, const KeyValueCache<T>& cache, Matrix<T> out,
-                      Index window) {
+                      Index window, float scale) {
   const CachedHeads<T> cached(shape, cache);
   const RowPlaces at = rows;
   const HeadColumns<const T> queries = q;
   const Index width = shape.head_width, heads = shape.heads, group = heads / shape.kv_heads;
-  const float scale = 1.0F / std::sqrt(static_cast<float>(width));
+  const float factor = score_factor(scale, width);
   Policy policy(exec, static_cast<int>(out.extent(0) * heads), team_size(4), vector_length(32));
   policy.set_scratch_size(
       0, Kokkos::PerTeam(static_cast<int>(CacheScratch::shmem_size(cache_block + width))));
@@ -160,7 +158,7 @@ void cached_attention(const Execution& exec, const CacheShape& shape, const RowP
         const Index first = window > 0 ? Kokkos::max(Index{0}, seen - window) : Index{0};
         float* scratch = CacheScratch(team.team_scratch(0), cache_block + width).data();
         attend<T>(team, {queries.data + i * queries.stride + head * width, cached.keys + begin,
-                         cached.values + begin, &out(i, head * width), first, seen, width, scale,
+                         cached.values + begin, &out(i, head * width), first, seen, width, factor,
                          scratch, scratch + cache_block});
       });
 }
@@ -171,7 +169,7 @@ void cached_attention(const Execution& exec, const CacheShape& shape, const RowP
                                      const KeyValueCache<T>&);                                 \
   template void cached_attention<T>(const Execution&, const CacheShape&, const RowPlaces&,     \
                                     const HeadColumns<const T>&, const KeyValueCache<T>&,      \
-                                    Matrix<T>, Index);
+                                    Matrix<T>, Index, float);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

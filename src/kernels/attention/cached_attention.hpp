@@ -1,5 +1,5 @@
 // Attention of single rows to the cached keys and values of their sequences, as in generation:
-// softmax(q K^T / sqrt(d)) V in fp32. Keys are read block by block with a running maximum (Milakov
+// softmax(factor q K^T) V in fp32. Keys are read block by block with a running maximum (Milakov
 // and Gimelshein, arXiv 1805.02867). A row's result does not depend on the other rows or on the
 // number of threads.
 #pragma once
@@ -43,10 +43,10 @@ void store_keys_values(const Execution& exec, const CacheShape& shape, const Row
                        const KeyValueCache<T>& cache);
 
 /// Computes out [n, H d]. Each row's query heads attend to the positions up to its own: to all of
-/// them, or with a window to its last ones.
+/// them, or with a window to its last ones. score_factor(scale, d) multiplies the scores.
 template <class T>
 void cached_attention(const Execution& exec, const CacheShape& shape, const RowPlaces& rows,
                       const HeadColumns<const T>& q, const KeyValueCache<T>& cache, Matrix<T> out,
-                      Index window = 0);
+                      Index window = 0, float scale = 0);
 
 }  // namespace kzero::kernels

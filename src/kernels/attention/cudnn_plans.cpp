@@ -4,7 +4,6 @@
 
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdlib>
 #include <stdexcept>
 #include <unordered_map>
@@ -75,10 +74,6 @@ void describe_log_sum(const Tensor& tensor, const AttentionShape& s) {
   tensor->set_stride({s.heads * s.sequence, s.sequence, 1, 1});
 }
 
-float scale_of(const AttentionShape& s) {
-  return 1.0F / std::sqrt(static_cast<float>(s.head_width));
-}
-
 /// A graph without nodes: 16 bits for inputs and outputs, fp32 inside. `capability` 0: that of the
 /// current device.
 std::unique_ptr<Graph> empty_graph(Dtype type, int capability) {
@@ -97,7 +92,7 @@ std::unique_ptr<Graph> forward_graph(const AttentionProblem& p, int capability =
   const Tensor k = Heads{s.kv_heads, p.k_stride}.add_to(*graph, "k", k_uid, s);
   const Tensor v = Heads{s.kv_heads, p.v_stride}.add_to(*graph, "v", v_uid, s);
   auto options = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true);
-  options.set_causal_mask(true).set_attn_scale(scale_of(s));
+  options.set_causal_mask(true).set_attn_scale(p.factor());
   auto results = graph->sdpa(q, k, v, std::move(options));
   Heads{s.heads, s.width()}.apply(results[0], "out", out_uid, s)->set_output(true);
   describe_log_sum(results[1], s);
@@ -118,7 +113,7 @@ std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const Attention
   const Tensor log_sum = graph->tensor(fe::graph::Tensor_attributes());
   describe_log_sum(log_sum, call);
   auto options = fe::graph::SDPA_backward_attributes().set_name("attention_gradient");
-  options.set_causal_mask(true).set_attn_scale(scale_of(call)).set_deterministic_algorithm(true);
+  options.set_causal_mask(true).set_attn_scale(p.factor()).set_deterministic_algorithm(true);
   // 0: no scratch for the gradients of scores; -1: any. The frontend reads it from the environment
   // when it builds the graph.
   const bool stores_scores = AttentionCalls(p).stores_scores;

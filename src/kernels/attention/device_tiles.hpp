@@ -5,7 +5,6 @@
 // heads that suit it.
 #pragma once
 
-#include <cmath>
 #include <type_traits>
 
 #include "kernels/attention/backends.hpp"
@@ -46,10 +45,6 @@ void with_tile_width(const AttentionShape& s, const F& f) {
 template <class Arithmetic, class T>
 using TilePolicy = std::conditional_t<has_warps<Arithmetic, T>, WarpPolicy, BlockPolicy>;
 
-inline float scale_of(const AttentionShape& s) {
-  return 1.0F / std::sqrt(static_cast<float>(s.head_width));
-}
-
 /// Computes each head's delta [B*H,T] = rowsum(dout * out).
 template <class T>
 void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T> out,
@@ -84,20 +79,19 @@ void device::Attention<Arithmetic, T>::forward(const Execution& exec,
                                                const AttentionRows& rows, Matrix<T> out,
                                                Matrix<float> log_sum) const {
   const AttentionShape& s = shape_;
-  const float scale = detail::scale_of(s);
   const HeadColumns<T> columns{out.data(), s.width()};
   with_mask(rows, s.sequence, [&](const auto& mask) {
     using Mask = std::decay_t<decltype(mask)>;
     if constexpr (has_warps<Arithmetic, T>) {
       if (suits_warps<T>(s)) {
-        warp_attention_forward<Arithmetic>(s, scale, in, mask, columns, log_sum,
+        warp_attention_forward<Arithmetic>(s, scale_, in, mask, columns, log_sum,
                                            TeamLaunch<T>{exec});
         return;
       }
     }
     using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
     detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
-      const AttentionForward<Arithmetic, T, width, Mask> kernel{s,       scale,   in,
+      const AttentionForward<Arithmetic, T, width, Mask> kernel{s,       scale_,  in,
                                                                 columns, log_sum, mask};
       detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_forward", exec, s, s.heads,
                                         width, kernel);
@@ -117,8 +111,8 @@ void device::Attention<Arithmetic, T>::backward(const Execution& exec,
   with_mask(rows, s.sequence, [&](const auto& mask) {
     using Mask = std::decay_t<decltype(mask)>;
     const BackwardArrays<T, Mask> arrays{
-        s,       detail::scale_of(s),        in,        {dout.data(), s.width()},
-        log_sum, Matrix<const float>(delta), gradients, mask};
+        s,         scale_, in, {dout.data(), s.width()}, log_sum, Matrix<const float>(delta),
+        gradients, mask};
     if constexpr (has_warps<Arithmetic, T>) {
       if (suits_warps<T>(s)) {
         warp_attention_backward<Arithmetic>(arrays, TeamLaunch<T>{exec});

@@ -11,10 +11,15 @@ namespace kzero::kernels::host {
 
 namespace {
 
-/// A thread's scratch and its multiplication.
+/// A thread's scratch, its multiplication, and the factor on scores. fp32 queries are multiplied by
+/// the factor when they are loaded. For 16-bit queries that product would be rounded, so their
+/// scores are multiplied instead.
 template <class E>
 struct HeadThread : HeadScratch<E> {
   void (*multiply)(const HostProduct<E>&);
+  float scale;
+
+  float scale_of_scores() const { return depth<E> == 1 ? 1.0F : scale; }
 };
 
 /// 1 / (sum relative to the largest score), and the log-sum-exp, of one softmax.
@@ -22,16 +27,6 @@ struct RowSum {
   float inverse;
   float log;
 };
-
-/// The factor on scores. fp32 queries are multiplied by it when they are loaded. For 16-bit queries
-/// that product would be rounded, so their scores are multiplied instead.
-float scale_of(const AttentionShape& s) {
-  return 1.0F / std::sqrt(static_cast<float>(s.head_width));
-}
-template <class E>
-float scale_of_scores(const AttentionShape& s) {
-  return depth<E> == 1 ? 1.0F : scale_of(s);
-}
 
 /// Turns the first `seen` scores of a row into unnormalised probabilities and zeros the rest.
 /// Dividing a row's output, d wide, is cheaper than dividing its probabilities.
@@ -75,7 +70,7 @@ void forward_rows(const AttentionShape& s, const HeadThread<E>& h, const QueryBl
                 .c = h.scores + seeing.begin * columns + key - first_key,
                 .c_stride = columns});
   }
-  const float scale = scale_of_scores<E>(s);
+  const float scale = h.scale_of_scores();
   float inverse[query_block];
   for (Index i = 0; i < rows; ++i) {
     float* scores = h.scores + i * columns;
@@ -114,7 +109,7 @@ void forward_rows(const AttentionShape& s, const HeadThread<E>& h, const QueryBl
 }
 
 /// Turns row i of a tile of scores and of the probabilities' gradients into probabilities and the
-/// gradients of scores, without the factor 1 / sqrt(d).
+/// gradients of scores, without the factor on scores.
 void score_gradients(float* p, float* dp, float scale, Index seen, float log_total, float delta) {
   const Index whole = round_up(seen, detail::lanes);
   for (Index j = 0; j < whole; j += host_lanes) {
@@ -138,10 +133,9 @@ void round_tile_rows(const HeadScratch<Bf16Pair>& h, Index first, Index second) 
 
 /// Does the same for all rows of a tile, and rounds operands to their 16-bit forms.
 template <class E, class Mask>
-void score_gradients(const AttentionShape& s, const HeadScratch<E>& h,
-                     const QueryBlock<Mask>& block, const Seeing& seeing, Index first_key,
-                     const float* log_sum) {
-  const float scale = scale_of_scores<E>(s);
+void score_gradients(const HeadThread<E>& h, const QueryBlock<Mask>& block, const Seeing& seeing,
+                     Index first_key, const float* log_sum) {
+  const float scale = h.scale_of_scores();
   const Index first = block.first, end = seeing.begin + seeing.count;
   for (Index i = seeing.begin; i < end; ++i) {
     float *p = h.scores + i * key_block, *dp = h.dscores + i * key_block;
@@ -184,7 +178,7 @@ void backward_tile(const AttentionShape& s, const HeadThread<E>& h, const QueryB
   tile.a.data = h.dout + row * row_elements, tile.b = h.v_transposed + key * row_elements;
   tile.c = h.dscores + in_tile;
   h.multiply(tile);
-  score_gradients(s, h, block, seeing, key, log_sum);
+  score_gradients(h, block, seeing, key, log_sum);
   h.multiply({.m = seeing.count,
               .n = width,
               .k = key_block / depth<E>,
@@ -212,15 +206,18 @@ void backward_tile(const AttentionShape& s, const HeadThread<E>& h, const QueryB
 /// Runs work(head, is the thread's first, scratch) for `heads` heads. A thread has adjacent heads,
 /// in ascending order.
 template <class E, class F>
-void for_each_head(const Execution& exec, const AttentionShape& s, Index heads, const char* label,
-                   Vector<float> scratch, const ProductBackend<E>& products, const F& work) {
+void for_each_head(const Execution& exec, const AttentionProblem& problem, Index heads,
+                   const char* label, Vector<float> scratch, const ProductBackend<E>& products,
+                   const F& work) {
+  const AttentionShape s = problem.shape;
+  const float scale = problem.factor();
   const Index per_thread = HeadScratch<E>::bytes(s) / static_cast<Index>(sizeof(float));
   const Index slots = static_cast<Index>(scratch.extent(0)) / per_thread;
   KZERO_REQUIRE(slots > 0, ExitCode::other, "internal error: no scratch was planned for attention");
   // One slot per thread. Work is distributed by slot, so that slots never exceed the planned
   // number.
   Kokkos::parallel_for(label, tensor::Range(exec, 0, slots), [=](Index slot) {
-    const HeadThread<E> h{{s, scratch.data() + slot * per_thread}, products.multiply};
+    const HeadThread<E> h{{s, scratch.data() + slot * per_thread}, products.multiply, scale};
     const Index first = part_begin(heads, slots, slot);
     products.begin();
     for (Index i = 0; i < part_size(heads, slots, slot); ++i) work(first + i, i == 0, h);
@@ -235,10 +232,12 @@ T* rows_of(const AttentionShape& s, const HeadColumns<T>& columns, Index head, I
 }
 
 template <class T, class E>
-void load_queries(const AttentionShape& s, const HeadColumns<const T>& q, Index head, E* to) {
-  load(s, rows_of(s, q, head, s.heads), q.stride, to);
+void load_queries(const AttentionShape& s, const HeadThread<E>& h, const HeadColumns<const T>& q,
+                  Index head) {
+  load(s, rows_of(s, q, head, s.heads), q.stride, h.q);
   if constexpr (depth<E> == 1) {
-    const float scale = scale_of(s);
+    E* const to = h.q;
+    const float scale = h.scale;
     detail::host_for(s.sequence * HeadScratch<E>::width(s), [=](Index i) { to[i] *= scale; });
   }
 }
@@ -250,7 +249,7 @@ void backward_head(const AttentionShape& s, const HeadThread<E>& h, const Mask& 
                    const HeadColumns<const T>& dout, const HeadColumns<T>& dq,
                    const float* log_sum) {
   const T* dout_rows = rows_of(s, dout, head, s.heads);
-  load_queries(s, q, head, h.q);
+  load_queries(s, h, q, head);
   load(s, dout_rows, dout.stride, h.dout);
   group_rows(s, h.q, h.q_grouped);
   group_rows(s, h.dout, h.dout_grouped);
@@ -262,7 +261,7 @@ void backward_head(const AttentionShape& s, const HeadThread<E>& h, const Mask& 
     begin_sums<Mask>(h.out, block.rows * HeadScratch<E>::width(s));
     for (Index key = block.first_key(); key < block.end(); key += key_block)
       backward_tile(s, h, block, key, log_sum);
-    store<T, E>(s, h.out, block.rows, scale_of(s), gradient + first * dq.stride, dq.stride);
+    store<T, E>(s, h.out, block.rows, h.scale, gradient + first * dq.stride, dq.stride);
   }
 }
 
@@ -276,13 +275,13 @@ void group_rows(const AttentionShape& s, const Bf16Pair* rows, Bf16Pair* grouped
 
 template <class T>
 Index Attention<T>::scratch_bytes(Index threads) const {
-  return threads * HeadScratch<HostElement<T>>::bytes(shape_);
+  return threads * HeadScratch<HostElement<T>>::bytes(problem_.shape);
 }
 
 template <class T>
 void Attention<T>::forward(const Execution& exec, const HeadOperands<const T>& in,
                            const AttentionRows& rows, Matrix<T> out, Matrix<float> log_sum) const {
-  with_mask(rows, shape_.sequence,
+  with_mask(rows, problem_.shape.sequence,
             [&](const auto& mask) { forward_with(exec, in, mask, out, log_sum); });
 }
 
@@ -291,10 +290,10 @@ template <class Mask>
 void Attention<T>::forward_with(const Execution& exec, const HeadOperands<const T>& in,
                                 const Mask& all, Matrix<T> out, Matrix<float> log_sum) const {
   using E = HostElement<T>;
-  const AttentionShape s = shape_;
+  const AttentionShape s = problem_.shape;
   const auto work = [=](Index head, bool is_first, const HeadThread<E>& h) {
     const Mask mask = all.of_sequence(head / s.heads);
-    load_queries(s, in.q, head, h.q);
+    load_queries(s, h, in.q, head);
     if (is_first || head % s.group() == 0) {  // else the previous head's keys and values are reused
       const Index kv_head = head / s.group();
       load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
@@ -311,7 +310,7 @@ void Attention<T>::forward_with(const Execution& exec, const HeadOperands<const 
       store<T, E>(s, h.out, block.rows, 1, result + first * stride, stride);
     }
   };
-  for_each_head<E>(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch_,
+  for_each_head<E>(exec, problem_, s.batch * s.heads, "kzero::kernels::attention_forward", scratch_,
                    products_, work);
 }
 
@@ -320,7 +319,7 @@ void Attention<T>::backward(const Execution& exec, const HeadOperands<const T>& 
                             const AttentionRows& rows, Matrix<const T> out,
                             Matrix<const float> log_sum, Matrix<const T> dout,
                             const HeadOperands<T>& gradients) const {
-  with_mask(rows, shape_.sequence, [&](const auto& mask) {
+  with_mask(rows, problem_.shape.sequence, [&](const auto& mask) {
     backward_with(exec, in, mask, out, log_sum, dout, gradients);
   });
 }
@@ -331,7 +330,7 @@ void Attention<T>::backward_with(const Execution& exec, const HeadOperands<const
                                  const Mask& all, Matrix<const T> out, Matrix<const float> log_sum,
                                  Matrix<const T> dout, const HeadOperands<T>& gradients) const {
   using E = HostElement<T>;
-  const AttentionShape s = shape_;
+  const AttentionShape s = problem_.shape;
   const Index width = s.width();
   const auto work = [=](Index kv_head, bool /*is_first*/, const HeadThread<E>& h) {
     const Mask mask = all.of_sequence(kv_head / s.kv_heads);
@@ -350,11 +349,11 @@ void Attention<T>::backward_with(const Execution& exec, const HeadOperands<const
     const auto store_sum = [&](const float* sum, float factor, const HeadColumns<T>& to) {
       store<T, E>(s, sum, s.sequence, factor, rows_of(s, to, kv_head, s.kv_heads), to.stride);
     };
-    store_sum(h.dk, scale_of_scores<E>(s), gradients.k);
+    store_sum(h.dk, h.scale_of_scores(), gradients.k);
     store_sum(h.dv, 1, gradients.v);
   };
-  for_each_head<E>(exec, s, s.batch * s.kv_heads, "kzero::kernels::attention_backward", scratch_,
-                   products_, work);
+  for_each_head<E>(exec, problem_, s.batch * s.kv_heads, "kzero::kernels::attention_backward",
+                   scratch_, products_, work);
 }
 
 #define KZERO_INSTANTIATE(T) template class Attention<T>;

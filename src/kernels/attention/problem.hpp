@@ -2,6 +2,8 @@
 // not include Kokkos, so that a library's headers need not be compiled with it.
 #pragma once
 
+#include <cmath>
+
 #include "base/host_device.hpp"
 #include "base/types.hpp"
 
@@ -22,6 +24,11 @@ struct AttentionShape {
   bool operator==(const AttentionShape&) const = default;
 };
 
+/// The factor on a head's scores: `scale`, or 1 / sqrt(d) if that is 0.
+inline float score_factor(float scale, Index head_width) {
+  return scale == 0 ? 1.0F / std::sqrt(static_cast<float>(head_width)) : scale;
+}
+
 /// Everything that a library's plans depend on. q, k and v are heads in rows. out and its gradient
 /// have their own rows. The gradients of q, k and v are in rows of (H+2K)d.
 struct AttentionProblem {
@@ -32,8 +39,10 @@ struct AttentionProblem {
   bool documents = false;              // whether sequences have several documents, or a window
   bool dropout = false;                // whether calls may drop weights
   Index max_scratch = Index{1} << 30;  // most bytes that a call's plan may need
+  float scale = 0;                     // of scores; 0: 1 / sqrt(d)
 
   Index gradient_stride() const { return shape.qkv_width(); }
+  float factor() const { return score_factor(scale, shape.head_width); }
 
   bool operator==(const AttentionProblem&) const = default;
 };

@@ -145,9 +145,14 @@ Rounding stored_probabilities() {
 
 /// The problem with q, k and v in one matrix.
 template <class T>
-AttentionProblem problem_of(const AttentionShape& s) {
+AttentionProblem problem_of(const AttentionShape& s, float scale = 0) {
   const Index stride = s.qkv_width();
-  return {s, dtype_of<T>, stride, stride, stride};
+  return {.shape = s,
+          .type = dtype_of<T>,
+          .q_stride = stride,
+          .k_stride = stride,
+          .v_stride = stride,
+          .scale = scale};
 }
 
 /// The device's implementation.
@@ -199,7 +204,7 @@ void check_forward(const AttentionShape& s, Index slots = 1, const SeenRows& see
   const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width;
   const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2);
   const Guarded<T> input(qkv), output(rows * s.width());
-  const auto backend = Implementation::template make<T>(problem_of<T>(s));
+  const auto backend = Implementation::template make<T>(problem_of<T>(s, seen.scale));
   const Guarded<float> logs(heads * s.sequence), scratch(backend->scratch_bytes(slots) / 4);
   backend->start(scratch.vector());
   const DeviceDocuments documents(seen.documents);
@@ -248,7 +253,7 @@ void check_backward(const AttentionShape& s, Index slots = 1, const SeenRows& se
   store_forward(s, qkv, seen, out, log_sum);
   const DeviceDocuments documents(seen.documents);
   const Guarded<T> input(qkv), output(out), gradient(dout), dqkv(rows * s.qkv_width());
-  const auto backend = Implementation::template make<T>(problem_of<T>(s));
+  const auto backend = Implementation::template make<T>(problem_of<T>(s, seen.scale));
   const Guarded<float> logs(log_sum), scratch(backend->scratch_bytes(slots) / 4);
   const auto in = input.matrix(rows, s.qkv_width()), result = dqkv.matrix(rows, s.qkv_width());
   const auto o = output.matrix(rows, s.width()), g = gradient.matrix(rows, s.width());
@@ -313,6 +318,18 @@ void check_dropout(const AttentionShape& s, Index slots = 1) {
       check_forward<Implementation, T>(s, slots, {documents, p});
       check_backward<Implementation, T>(s, slots, {documents, p});
     }
+  }
+}
+
+/// Checks other factors on scores than 1 / sqrt(d): without a mask, in documents and in windows.
+template <class Implementation, class T>
+void check_scales(const AttentionShape& s, Index slots = 1) {
+  const SeenRows cases[] = {{.scale = 0.75F},
+                            {.documents = document_cases(s.batch, s.sequence).back(), .scale = 2},
+                            {.documents = window_cases(s.batch, s.sequence)[3], .scale = 0.011F}};
+  for (const SeenRows& seen : cases) {
+    check_forward<Implementation, T>(s, slots, seen);
+    check_backward<Implementation, T>(s, slots, seen);
   }
 }
 

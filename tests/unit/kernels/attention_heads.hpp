@@ -37,10 +37,11 @@ struct Dot {
   }
 };
 
-/// The keys that the rows of a case see.
+/// The keys that the rows of a case see, and the factor on scores.
 struct SeenRows {
   DocumentRows documents{};
-  double p = 0;  // of dropout
+  double p = 0;     // of dropout
+  float scale = 0;  // of scores; 0: 1 / sqrt(d)
 
   static constexpr Index first_head = 3;
 
@@ -65,7 +66,7 @@ struct Head {
   Head(const AttentionShape& s, const std::vector<T>& qkv, Index head, const SeenRows& rows = {})
       : length(s.sequence),
         d(s.head_width),
-        scale(1 / std::sqrt(static_cast<double>(d))),
+        scale(rows.scale == 0 ? 1 / std::sqrt(static_cast<double>(d)) : rows.scale),
         first_key(length),
         kept(length * length, 1) {
     const DocumentRows& documents = rows.documents;

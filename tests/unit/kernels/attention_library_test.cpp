@@ -33,6 +33,12 @@ TYPED_TEST(AttentionLibrary, MatchesThePlainLoop) {
   check_forward<Library<Calls::one>, TypeParam>(grouped_heads<TypeParam>(128));
 }
 
+TYPED_TEST(AttentionLibrary, MultipliesScoresByAnotherFactor) {
+  const SeenRows seen{.scale = 0.75F};
+  check_forward<Library<Calls::one>, TypeParam>(make_shape(1, 256, 2, 64, 2), 1, seen);
+  check_backward<Library<Calls::of_heads>, TypeParam>(make_shape(1, 256, 2, 64, 2), 1, seen);
+}
+
 TYPED_TEST(AttentionLibrary, MatchesThePlainLoopInCallsOfOneSequence) {
   check_backward<Library<Calls::of_sequences>, TypeParam>(make_shape(2, 256, 2, 64, 2));
 }

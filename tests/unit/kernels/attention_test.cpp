@@ -66,6 +66,13 @@ TYPED_TEST(Attention, TilesDropWeights) {
   check_dropout<Tiled<DeviceArithmetic>, TypeParam>(make_shape(1, 63, 1, 136, 3));
 }
 
+TYPED_TEST(Attention, MultipliesScoresByAnotherFactor) {
+  check_scales<Own, TypeParam>(make_shape(2, 131, 2, 33), 2);
+  check_scales<Own, TypeParam>(make_shape(2, 97, 2, 6, 3), 4);
+  check_scales<Tiled<DeviceArithmetic>, TypeParam>(make_shape(2, 130, 2, 20));
+  check_scales<Tiled<DeviceArithmetic>, TypeParam>(make_shape(1, 63, 1, 136, 3));
+}
+
 TYPED_TEST(Attention, TakesOwnKernelsByNameWithTheScratchOfTheThreads) {
   const AttentionProblem problem = problem_of<TypeParam>(make_shape(2, 33, 2, 16));
   const auto kind = AttentionKind::kzero;

@@ -22,12 +22,14 @@ template <class T>
 struct CachedCase {
   CacheShape shape;
   Index window;  // 0: none
+  float scale;   // 0: 1 / sqrt(d)
   Index rows;
   std::vector<T> q, k, v;
 
-  CachedCase(const CacheShape& s, Index of_window)
+  CachedCase(const CacheShape& s, Index of_window, float of_scores)
       : shape(s),
         window(of_window),
+        scale(of_scores),
         rows(s.sequences * s.capacity),
         q(numbers<T>(rows * s.heads * s.head_width, 1, 2)),
         k(numbers<T>(rows * s.kv_heads * s.head_width, 2, 2)),
@@ -38,7 +40,8 @@ struct CachedCase {
   std::string name() const {
     return std::to_string(shape.sequences) + " x " + std::to_string(shape.capacity) + ", heads " +
            std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + " of " +
-           std::to_string(shape.head_width) + ", window " + std::to_string(window);
+           std::to_string(shape.head_width) + ", window " + std::to_string(window) + ", scale " +
+           std::to_string(scale);
   }
 };
 
@@ -49,6 +52,7 @@ void plain_head(const CachedCase<T>& c, Index row, Index head, std::vector<Bound
   const CacheShape& s = c.shape;
   const Index d = s.head_width, kv_head = head / (s.heads / s.kv_heads);
   const Index position = row % s.capacity;
+  const double factor = c.scale == 0 ? 1 / std::sqrt(static_cast<double>(d)) : c.scale;
   const Index hidden = c.window > 0 ? std::max<Index>(0, position + 1 - c.window) : 0;
   const Index first = row / s.capacity * s.capacity + hidden, seen = position + 1 - hidden;
   std::vector<double> scores;
@@ -57,8 +61,7 @@ void plain_head(const CachedCase<T>& c, Index row, Index head, std::vector<Bound
     double score = 0, size = 0;
     for (Index e = 0; e < d; ++e) {
       const double term = as_double(c.q[row * c.q_width() + head * d + e]) *
-                          as_double(c.k[(first + j) * c.kv_width() + kv_head * d + e]) /
-                          std::sqrt(static_cast<double>(d));
+                          as_double(c.k[(first + j) * c.kv_width() + kv_head * d + e]) * factor;
       score += term, size += std::abs(term);
     }
     scores.push_back(score);
@@ -113,13 +116,13 @@ std::vector<T> attend_rows(const CachedCase<T>& c, const GuardedCache<T>& cache,
   store_keys_values<T>(Execution(), c.shape, places, {keys.data(), c.kv_width()},
                        {values.data(), c.kv_width()}, cache.view());
   cached_attention<T>(Execution(), c.shape, places, {queries.data(), c.q_width()}, cache.view(),
-                      out.matrix(count, c.q_width()), c.window);
+                      out.matrix(count, c.q_width()), c.window, c.scale);
   return out.host();
 }
 
 template <class T>
-void check_cached(const CacheShape& shape, Index window = 0) {
-  const CachedCase<T> c(shape, window);
+void check_cached(const CacheShape& shape, Index window = 0, float scale = 0) {
+  const CachedCase<T> c(shape, window, scale);
   std::vector<Index> all(c.rows);
   for (Index row = 0; row < c.rows; ++row) all[row] = row;
   std::vector<Bounded> expected;
@@ -153,6 +156,11 @@ TYPED_TEST(CachedAttention, MatchesThePlainLoopAndStepsHaveTheSameBits) {
   check_cached<TypeParam>({2, 64, 4, 4, 64});
   for (const Index window : {1, 5, 64, 65, 130})
     check_cached<TypeParam>({2, 131, 2, 1, 10}, window);
+}
+
+TYPED_TEST(CachedAttention, MultipliesScoresByAnotherFactor) {
+  check_cached<TypeParam>({2, 67, 4, 2, 10}, 0, 0.75F);
+  check_cached<TypeParam>({2, 67, 4, 2, 10}, 40, 0.011F);
 }
 
 }  // namespace

@@ -66,7 +66,8 @@ struct InTurns {
 template <class Arithmetic, class T>
 class AttentionInTurns : public AttentionBackend<T> {
  public:
-  explicit AttentionInTurns(const AttentionProblem& problem) : shape_(problem.shape) {}
+  explicit AttentionInTurns(const AttentionProblem& problem)
+      : shape_(problem.shape), scale_(problem.factor()) {}
 
   Index scratch_bytes(Index) const override {
     return shape_.batch * shape_.heads * shape_.sequence * 4;
@@ -75,9 +76,8 @@ class AttentionInTurns : public AttentionBackend<T> {
   void forward(const Execution&, const HeadOperands<const T>& in, const AttentionRows& rows,
                Matrix<T> out, Matrix<float> log_sum) const override {
     with_mask(rows, shape_.sequence, [&](const auto& mask) {
-      warp_attention_forward<Arithmetic, T>(shape_, detail::scale_of(shape_), in, mask,
-                                            {out.data(), shape_.width()}, log_sum,
-                                            InTurns<Arithmetic, T>());
+      warp_attention_forward<Arithmetic, T>(shape_, scale_, in, mask, {out.data(), shape_.width()},
+                                            log_sum, InTurns<Arithmetic, T>());
     });
   }
   void backward(const Execution& exec, const HeadOperands<const T>& in, const AttentionRows& rows,
@@ -89,7 +89,7 @@ class AttentionInTurns : public AttentionBackend<T> {
     with_mask(rows, s.sequence, [&](const auto& mask) {
       warp_attention_backward<Arithmetic, T>(
           BackwardArrays<T, std::decay_t<decltype(mask)>>{s,
-                                                          detail::scale_of(s),
+                                                          scale_,
                                                           in,
                                                           {dout.data(), s.width()},
                                                           log_sum,
@@ -102,6 +102,7 @@ class AttentionInTurns : public AttentionBackend<T> {
 
  private:
   AttentionShape shape_;
+  float scale_;
   Vector<float> scratch_;
 };
 
@@ -159,6 +160,12 @@ TYPED_TEST(TensorCoreAttention, DropsWeights) {
     check_dropout<InWarps<FourWarps>, TypeParam>(make_shape(2, sequence, 1, 24));
   check_dropout<InWarps<FourWarps>, TypeParam>(make_shape(2, 131, 1, 72, 2));
   check_dropout<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 131, 1, 24, 2));
+}
+
+TYPED_TEST(TensorCoreAttention, MultipliesScoresByAnotherFactor) {
+  check_scales<TensorCores, TypeParam>(make_shape(1, 65, 1, 136, 3));
+  check_scales<InWarps<FourWarps>, TypeParam>(make_shape(2, 131, 1, 72, 2));
+  check_scales<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 131, 1, 24, 2));
 }
 
 TYPED_TEST(TensorCoreAttention, LanesMatchThePlainLoop) {
