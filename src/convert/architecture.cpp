@@ -8,8 +8,8 @@
 #include "base/input_file.hpp"
 #include "base/printable.hpp"
 #include "convert/config_keys.hpp"
+#include "convert/family_config.hpp"
 #include "convert/gpt2_config.hpp"
-#include "convert/llama_config.hpp"
 #include "convert/model_file.hpp"
 #include "convert/weight_files.hpp"
 #include "deck/architecture.hpp"
@@ -20,28 +20,39 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A family's classes: with the output projection, and without it.
+/// A model_type with its classes: with the output projection, and without it.
 struct KnownType {
   const char* type;
   const char* with_head;
   const char* alone;
+  const ModelClass* written;       // the class of its exports; null: GPT-2's
+  const char* text_key = nullptr;  // of the object that describes the part for text
 };
 
-constexpr KnownType known_types[] = {{"gpt2", "GPT2LMHeadModel", "GPT2Model"},
-                                     {"llama", "LlamaForCausalLM", "LlamaModel"},
-                                     {"mistral", "MistralForCausalLM", "MistralModel"},
-                                     {"qwen2", "Qwen2ForCausalLM", "Qwen2Model"},
-                                     {"qwen3", "Qwen3ForCausalLM", "Qwen3Model"}};
+const std::vector<KnownType>& known_types() {
+  static const std::vector<KnownType> all = [] {
+    std::vector<KnownType> types{{"gpt2", "GPT2LMHeadModel", "GPT2Model", nullptr}};
+    for (const ModelClass& one : model_classes()) {
+      types.push_back({one.type, one.with_head, one.alone, &one});
+      // An image's tokens are not read, and the part for text is a model by itself.
+      if (one.type == std::string_view("gemma3_text"))
+        types.push_back(
+            {"gemma3", "Gemma3ForConditionalGeneration", "Gemma3Model", &one, "text_config"});
+    }
+    return types;
+  }();
+  return all;
+}
 
 std::string all_types() {
   std::vector<std::string> names;
-  for (const KnownType& known : known_types) names.emplace_back(known.type);
+  for (const KnownType& known : known_types()) names.emplace_back(known.type);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string all_classes() {
   std::vector<std::string> names;
-  for (const KnownType& known : known_types) {
+  for (const KnownType& known : known_types()) {
     names.emplace_back(known.with_head);
     names.emplace_back(known.alone);
   }
@@ -61,18 +72,30 @@ const KnownType& type_of(const std::string& name, const Json& config) {
     return list->is_array() && list->size() == 1 &&
            (list->front() == known.with_head || list->front() == known.alone);
   };
-  const auto by_type =
-      type == config.end() ? std::end(known_types) : std::ranges::find_if(known_types, is_type);
-  const auto by_class = has_list ? std::ranges::find_if(known_types, is_class) : by_type;
-  KZERO_REQUIRE(type == config.end() || by_type != std::end(known_types), ExitCode::files,
+  const std::vector<KnownType>& all = known_types();
+  const auto by_type = type == config.end() ? all.end() : std::ranges::find_if(all, is_type);
+  const auto by_class = has_list ? std::ranges::find_if(all, is_class) : by_type;
+  KZERO_REQUIRE(type == config.end() || by_type != all.end(), ExitCode::files,
                 "{}: model_type is {}; kzero reads {}", name, json_shown(*type), all_types());
-  KZERO_REQUIRE(by_class != std::end(known_types), ExitCode::files,
+  KZERO_REQUIRE(by_class != all.end(), ExitCode::files,
                 "{}: architectures is {}; kzero reads one of {}", name, json_shown(*list),
                 all_classes());
   KZERO_REQUIRE(type == config.end() || by_type == by_class, ExitCode::files,
                 "{}: architectures is {}, which contradicts model_type, {}", name,
                 json_shown(*list), json_shown(*type));
   return *by_class;
+}
+
+/// Reads the keys of the object that describes the part for text. The output projection is that of
+/// the entire model, which ties it to the embedding.
+void read_text_part(ConfigKeys& keys, const KnownType& known) {
+  if (!keys.at(known.text_key).is_object())
+    return keys.refuse(known.text_key, "kzero needs this object");
+  keys.require("tie_word_embeddings", true, {true}, "kzero reads this class with tied embeddings");
+  ConfigKeys text = keys.within(known.text_key);
+  text.require("model_type", known.written->type, {known.written->type},
+               fmt::format("kzero reads {}", known.written->type));
+  read_family(text, *known.written);
 }
 
 }  // namespace
@@ -88,17 +111,18 @@ std::vector<deck::ImpliedValue> architecture(const ConfigText& config) {
   ConfigReading reading{.file = printable(config.file.string())};
   const Json json = json_object(config.file, config.text);
   const KnownType& known = type_of(reading.file, json);
-  const bool is_gpt2 = known.type == std::string("gpt2");
   ConfigKeys keys(reading, json);
   const auto list = json.find("architectures");
   const bool has_list = list != json.end() && !list->is_null();
-  keys.imply("model.family",
-             std::string(name_of(is_gpt2 ? deck::ModelFamily::gpt2 : deck::ModelFamily::llama)),
+  const auto family = known.written == nullptr ? deck::ModelFamily::gpt2 : known.written->family;
+  keys.imply("model.family", std::string(name_of(family)),
              keys.describe(has_list ? "architectures" : "model_type"));
-  if (is_gpt2) {
+  if (known.written == nullptr) {
     read_gpt2(keys);
+  } else if (known.text_key != nullptr) {
+    read_text_part(keys, known);
   } else {
-    read_llama(keys, known.type);
+    read_family(keys, *known.written);
   }
   keys.require("quantization_config", nullptr, {nullptr},
                "kzero reads only floating-point weights");
@@ -138,7 +162,7 @@ void require_same_function(const std::filesystem::path& path, const deck::Model&
 }
 
 Index context_of(const ConfigText& config, const deck::Model& model) {
-  if (model.family != deck::ModelFamily::llama) return model.sequence;
+  if (!is_rotary(model)) return model.sequence;
   for (const deck::ImpliedValue& implied : architecture(config)) {
     if (implied.path == "model.sequence")
       return std::max(model.sequence, std::get<Index>(implied.value));
@@ -146,11 +170,17 @@ Index context_of(const ConfigText& config, const deck::Model& model) {
   return model.sequence;
 }
 
-NamedClass named_class(const ConfigText& config) {
+bool is_rotary(const deck::Model& model) {
+  return deck::has_use(*deck::find_key("model.rope_theta"), name_of(model.family));
+}
+
+WrittenClass written_class(const ConfigText& config) {
   const std::string name = printable(config.file.string());
   const Json json = json_object(config.file, config.text);
   const KnownType& known = type_of(name, json);
-  return {known.type, known.with_head};
+  if (known.written == nullptr) return {known.type, known.with_head};
+  return {known.written->type, known.written->with_head, known.written,
+          known.text_key == nullptr ? "" : known.text_key};
 }
 
 }  // namespace kzero::convert

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "convert/model_classes.hpp"
 #include "deck/config.hpp"
 #include "deck/reader.hpp"
 
@@ -45,10 +46,15 @@ void require_same_function(const std::filesystem::path& config, const deck::Mode
 /// positions end at model.sequence.
 Index context_of(const ConfigText& config, const deck::Model& model);
 
-/// model_type of a config.json, and its class with an output projection.
-struct NamedClass {
-  std::string type, name;
+/// Returns whether the model has rotary positions.
+bool is_rotary(const deck::Model& model);
+
+/// The class of an export of the model that a config.json describes.
+struct WrittenClass {
+  std::string type, name;               // model_type, and the class with an output projection
+  const ModelClass* details = nullptr;  // null: GPT-2's
+  std::string text_key{};               // the object of its keys; empty: they are those of the file
 };
-NamedClass named_class(const ConfigText& config);
+WrittenClass written_class(const ConfigText& config);
 
 }  // namespace kzero::convert

@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "convert/architecture.hpp"
+#include "convert/family_config.hpp"
 #include "convert/gpt2_config.hpp"
-#include "convert/llama_config.hpp"
 #include "convert/model_file.hpp"
 #include "convert/rope_config.hpp"
 #include "convert/weight_files.hpp"
@@ -43,22 +43,35 @@ bool describes(const OrderedJson& config, const deck::Model& model) {
   }
 }
 
+/// The config.json of the exported class. If its keys are in an object of the file, it has these,
+/// and the token ids and marks of the file.
+OrderedJson config_of(const std::string& text, const WrittenClass& type) {
+  OrderedJson config = marked(config_name, text);
+  if (type.text_key.empty()) return config;
+  const OrderedJson keys = config.value(type.text_key, OrderedJson());
+  KZERO_REQUIRE(keys.is_object(), ExitCode::files, "{}: is not an object", type.text_key);
+  OrderedJson part{{mark, "kzero"}};
+  part.update(keys);
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "transformers_version"})
+    if (config.contains(key)) part[key] = config.at(key);
+  return part;
+}
+
 /// The origin's config.json with the few values that a training may change. Nothing if it describes
 /// another model.
 std::optional<OrderedJson> renewed(const std::string& text, const deck::Model& model) {
   const ConfigText came{config_name, text};
-  OrderedJson config = marked(config_name, text);
   try {
-    const NamedClass type = named_class(came);
-    const bool is_rotary = model.family == deck::ModelFamily::llama;
+    const WrittenClass type = written_class(came);
+    OrderedJson config = config_of(text, type);
     const Index context = context_of(came, model);
     config["architectures"] = {type.name};
     config["model_type"] = type.type;
     config["vocab_size"] = model.vocab;
-    if (is_rotary) config["max_position_embeddings"] = context;
+    if (type.details != nullptr) config["max_position_embeddings"] = context;
     if (describes(config, model)) return config;
     // Scaled rotary positions may have been relative to the former max_position_embeddings.
-    if (is_rotary) write_rope(model, config);
+    if (type.details != nullptr) write_rope(model, *type.details, config);
     if (describes(config, model)) return config;
   } catch (const Error&) {
   }
@@ -85,8 +98,7 @@ std::string config_text(const deck::Model& model, Dtype dtype, const Origin& ori
   if (came != nullptr) config = renewed(*came, model);
   if (!config) {
     config = OrderedJson{{mark, "kzero"}};
-    config->update(model.family == deck::ModelFamily::llama ? llama_config(model, checkpoint)
-                                                            : gpt2_config(model));
+    config->update(is_rotary(model) ? family_config(model, checkpoint) : gpt2_config(model));
     add_token_ids(model, origin, *config);
   }
   for (const char* key : {"dtype", "torch_dtype"})  // of transformers 5 and 4
@@ -96,7 +108,7 @@ std::string config_text(const deck::Model& model, Dtype dtype, const Origin& ori
 
 Index context_of(const Origin& origin, const deck::Model& model) {
   const std::string* came = origin.find(config_name);
-  if (came == nullptr || model.family != deck::ModelFamily::llama) return model.sequence;
+  if (came == nullptr || !is_rotary(model)) return model.sequence;
   const std::optional<OrderedJson> config = renewed(*came, model);
   return config ? config->at("max_position_embeddings").get<Index>() : model.sequence;
 }

@@ -33,6 +33,17 @@ ConfigKeys ConfigKeys::within(const char* key) const {
   return {*reading_, object_->at(key), prefix_ + key + "."};
 }
 
+ConfigReading ConfigKeys::read_apart(const std::function<void(const ConfigKeys&)>& read) const {
+  ConfigReading apart{.file = reading_->file};
+  read({apart, *object_, prefix_});
+  return apart;
+}
+
+void ConfigKeys::add(const ConfigReading& reading) {
+  std::ranges::copy(reading.implied, std::back_inserter(reading_->implied));
+  std::ranges::copy(reading.problems, std::back_inserter(reading_->problems));
+}
+
 std::string ConfigKeys::describe(const std::string& key) const {
   const auto found = object_->find(key);
   return found == object_->end() ? fmt::format("{}{} is missing", prefix_, key)
@@ -41,6 +52,11 @@ std::string ConfigKeys::describe(const std::string& key) const {
 
 void ConfigKeys::refuse(const std::string& key, const std::string& what) {
   reading_->problems.push_back(fmt::format("{}; {}", describe(key), what));
+}
+
+void ConfigKeys::refuse_value(const std::string& name, const Json& value, const std::string& what) {
+  reading_->problems.push_back(
+      fmt::format("{}{} is {}; {}", prefix_, name, json_shown(value), what));
 }
 
 void ConfigKeys::imply(const char* deck_key, deck::Value value, const std::string& origin) {

@@ -2,6 +2,7 @@
 // honour.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -51,6 +52,15 @@ class ConfigKeys {
 
   /// Adds a problem with the key's value.
   void refuse(const std::string& key, const std::string& what);
+
+  /// Adds a problem with a value of this name, such as an entry of a list.
+  void refuse_value(const std::string& name, const nlohmann::json& value, const std::string& what);
+
+  /// Calls `read` with the same keys, and returns what it set and refused without adding it here.
+  ConfigReading read_apart(const std::function<void(const ConfigKeys&)>& read) const;
+
+  /// Adds what was read apart.
+  void add(const ConfigReading& reading);
 
   bool has(const char* key) const { return object_->contains(key); }
   /// Returns the key's value; null if it is missing.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 
 #include "base/error.hpp"
@@ -68,6 +69,23 @@ Writers write_weights(const std::string& path, const ExportSource& source, const
   return writers;
 }
 
+/// The source with the constants that files of the model's class have.
+ExportSource with_constants(ExportSource source, const deck::Model& model) {
+  std::map<std::string, float> constants;
+  for (const auto& [name, value] : stored_constants(model)) {
+    constants[name] = value;
+    source.parameters.push_back({name, {}});
+  }
+  if (constants.empty()) return source;
+  source.read = [read = std::move(source.read), constants](const Parameter& parameter, Range range,
+                                                           std::span<float> values) {
+    const auto found = constants.find(parameter.name);
+    if (found == constants.end()) return read(parameter, range, values);
+    std::ranges::fill(values, found->second);
+  };
+  return source;
+}
+
 }  // namespace
 
 ExportTarget export_target(const fs::path& to) {
@@ -98,9 +116,10 @@ std::vector<std::string> export_weights(const checkpoint::Found& found, const Ex
 std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportSource& source,
                                         const ExportTarget& target, const ExportOptions& options) {
   const checkpoint::Manifest& manifest = found.manifest;
+  const ExportSource all = with_constants(source, manifest.model);
   const Index limit = target.is_folder ? options.shard_bytes : std::numeric_limits<Index>::max();
   ExportFiles files{
-      .shards = divide(shapes_of(manifest.model.family, source.parameters), options.dtype, limit,
+      .shards = divide(shapes_of(manifest.model.family, all.parameters), options.dtype, limit,
                        target.weights.filename().string()),
       .index = {},
       .config = config_text(manifest.model, options.dtype, options.origin, found.path.string()),
@@ -115,7 +134,7 @@ std::vector<std::string> export_weights(const checkpoint::Found& found, const Ex
   require_free(target, files);
   make_folder(folder_of(target.weights));
   put_in_place(target, files,
-               write_weights(found.path.string(), source, folder_of(target.weights), files.shards,
+               write_weights(found.path.string(), all, folder_of(target.weights), files.shards,
                              options.dtype));
   return files.names();
 }

@@ -64,6 +64,18 @@ std::string misfit(const Parameter& parameter, const Tensor* tensor) {
   return "";
 }
 
+/// Describes a tensor that does not hold the constant; empty if it does.
+std::string wrong_constant(const SafetensorsFile& file, const Tensor& tensor, float constant) {
+  std::vector<float> values(1);
+  if (tensor.elements() != 1)
+    return fmt::format("{} has shape [{}]; it must be one number", printable(tensor.name),
+                       fmt::join(tensor.shape, ", "));
+  file.read(tensor, {0, 1}, values);
+  if (is_stored_as(constant, values.front())) return "";
+  return fmt::format("{} is {}; kzero computes with {}", printable(tensor.name), values.front(),
+                     constant);
+}
+
 void throw_if_any(const std::filesystem::path& path, std::vector<std::string> problems) {
   const std::size_t hidden = problems.size() - std::min(problems.size(), max_problems);
   problems.resize(problems.size() - hidden);
@@ -97,6 +109,9 @@ Weights::Weights(const std::filesystem::path& path, const deck::Model& model,
   const std::vector<std::string> more = match(table);
   problems.insert(problems.end(), more.begin(), more.end());
   throw_if_any(path, problems);
+  if (other_parts_ > 0)
+    note_ += fmt::format("{}{}: {} tensors that are not for text were left out (those of images)",
+                         note_.empty() ? "" : "; ", printable(path.string()), other_parts_);
   if (new_rows_ == 0) return;
   note_ += fmt::format(
       "{}{} has {} tokens and model.vocab is {}: new rows start as the mean of the "
@@ -111,6 +126,15 @@ std::vector<std::string> Weights::offer(
     for (const Tensor& tensor : file.tensors()) {
       const std::string name = names_->plain(tensor.name);
       if (names_->is_constant(name)) continue;
+      if (names_->is_other_part(name)) {
+        ++other_parts_;
+        continue;
+      }
+      if (const StoredConstant* constant = names_->constant(name)) {
+        const std::string problem = wrong_constant(file, tensor, constant->value);
+        if (!problem.empty()) problems.push_back(problem);
+        continue;
+      }
       if (!offered_.emplace(name, Stored{&file, &tensor}).second)
         problems.push_back(printable(name) + " is there twice");
     }

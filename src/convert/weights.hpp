@@ -18,7 +18,8 @@ namespace kzero::convert {
 
 /// The weights of one model on disk, read range by range: each rank reads its local elements. The
 /// constructor reads only config.json and headers (and an lm_head.weight that should repeat tied
-/// embeddings), so it also tells whether the weights are usable.
+/// embeddings, and constants that are not trained), so it also tells whether the weights are
+/// usable.
 class Weights {
  public:
   /// Opens `path`: a safetensors file, the index of a set of files, or a folder with either. Throws
@@ -26,11 +27,12 @@ class Weights {
   /// with `model`; otherwise with all tensors that are missing, unknown, of the wrong shape or not
   /// floating-point. The tables of a vocabulary may have fewer rows than model.vocab, but as many
   /// as config.json tells if there is one. Constants, such as attention masks, are skipped, and so
-  /// is an lm_head.weight that only repeats tied embeddings. Not collective.
+  /// are an lm_head.weight that only repeats tied embeddings, and the parts for images of a larger
+  /// model. Not collective.
   Weights(const std::filesystem::path& path, const deck::Model& model, const param::Table& table);
 
   /// Returns a message for the user. It lists what was not compared because config.json is missing,
-  /// and new rows. Empty if there is nothing to tell.
+  /// what was left out, and new rows. Empty if there is nothing to tell.
   const std::string& note() const { return note_; }
 
   /// The number of rows that the tables of the vocabulary lack.
@@ -57,6 +59,7 @@ class Weights {
   std::string note_;
   Index described_rows_ = 0;  // vocab_size of config.json; 0: there is none
   Index new_rows_ = 0;
+  Index other_parts_ = 0;  // tensors of other parts of a larger model
   std::deque<SafetensorsFile> files_;
   std::map<std::string, Stored> offered_;                    // by name without prefix
   mutable std::map<std::string, std::vector<float>> means_;  // rows of new tokens, by that name

@@ -182,7 +182,8 @@ TEST_F(Renewed, EveryKeyThatKzeroDoesNotReadIsWrittenAgain) {
                   {"eos_token_id", {1, 2}},
                   {"max_position_embeddings", 256},
                   {"use_cache", false}};
-  for (const char* name : {"llama_even", "llama_scaled", "qwen2", "qwen3", "mistral_window"}) {
+  for (const char* name : {"llama_even", "llama_scaled", "qwen2", "qwen3", "mistral_window",
+                           "olmo2", "olmo3", "gemma3", "apertus", "smollm3", "granite"}) {
     Json config = exported(name, more, 16);
     EXPECT_EQ(config.at("_written_by"), "kzero");
     EXPECT_EQ(config.at("dtype"), "bfloat16");
@@ -218,6 +219,29 @@ TEST_F(Renewed, ClassAndNumberOfTokensAreThoseOfTheModel) {
                      {"sliding_window", nullptr}},
                     16);
   EXPECT_EQ(config.at("architectures"), Json::array({"MistralForCausalLM"}));
+}
+
+TEST_F(Renewed, TheTextPartOfAModelWithImagesIsAModelByItself) {
+  const Json part = Json::parse(load_config(fs::path(KZERO_TEST_DATA) / "reference/gemma3").text);
+  Json all{{"model_type", "gemma3"},   {"architectures", {"Gemma3ForConditionalGeneration"}},
+           {"eos_token_id", {1, 106}}, {"image_token_index", 7},
+           {"text_config", part},      {"vision_config", {{"hidden_size", 8}}}};
+  all["text_config"].erase("architectures");
+  all["text_config"]["my_key"] = 1;
+  deck::Model model;
+  for (const deck::ImpliedValue& implied : architecture({config_name, all.dump()}))
+    deck::set_model_value(*deck::find_key(implied.path), implied.value, model);
+  const Origin origin{.files = {{config_name, all.dump()}}};
+  const Json config = Json::parse(config_text(model, Dtype::fp32, origin, "checkpoint"));
+  EXPECT_EQ(config.at("architectures"), Json::array({"Gemma3ForCausalLM"}));
+  EXPECT_EQ(config.at("model_type"), "gemma3_text");
+  EXPECT_EQ(config.at("eos_token_id"), Json::array({1, 106}));
+  EXPECT_EQ(config.at("my_key"), 1);
+  EXPECT_EQ(config.at("layer_types"), part.at("layer_types"));
+  EXPECT_EQ(config.at("_written_by"), "kzero");
+  for (const char* key : {"text_config", "vision_config", "image_token_index"})
+    EXPECT_FALSE(config.contains(key)) << key;
+  EXPECT_TRUE(differences({config_name, config.dump()}, model).empty());
 }
 
 TEST_F(Renewed, TheKeysOfAnotherModelAreLeftOut) {

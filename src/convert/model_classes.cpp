@@ -1,0 +1,208 @@
+#include "convert/model_classes.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "deck/architecture.hpp"
+#include "deck/reader.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+using deck::ModelFamily;
+
+constexpr ModelClass classes[] = {
+    {.type = "llama",
+     .with_head = "LlamaForCausalLM",
+     .alone = "LlamaModel",
+     .family = ModelFamily::llama,
+     .has_mlp_bias = true,
+     .needs_whole_heads = true},
+    {.type = "mistral",
+     .with_head = "MistralForCausalLM",
+     .alone = "MistralModel",
+     .family = ModelFamily::llama,
+     .keys = {"model.window"},
+     .kv_heads = 8,
+     .feed_forward = 14336,
+     .sequence = 131072,
+     .windows = Windows::all,
+     .has_attention_bias = false},
+    {.type = "qwen2",
+     .with_head = "Qwen2ForCausalLM",
+     .alone = "Qwen2Model",
+     .family = ModelFamily::llama,
+     .keys = {"model.qkv_bias"},
+     .kv_heads = 32,
+     .feed_forward = 22016,
+     .sequence = 32768,
+     .vocab = 151936,
+     .windows = Windows::switched_off,
+     .has_attention_bias = false},
+    {.type = "qwen3",
+     .with_head = "Qwen3ForCausalLM",
+     .alone = "Qwen3Model",
+     .family = ModelFamily::llama,
+     .keys = {"model.qk_norm"},
+     .kv_heads = 32,
+     .head_dim = 128,
+     .feed_forward = 22016,
+     .sequence = 32768,
+     .vocab = 151936,
+     .windows = Windows::switched_off},
+    {.type = "smollm3",
+     .with_head = "SmolLM3ForCausalLM",
+     .alone = "SmolLM3Model",
+     .family = ModelFamily::llama,
+     .keys = {"model.no_rope_every"},
+     .layers = 36,
+     .hidden = 2048,
+     .heads = 16,
+     .kv_heads = 4,
+     .sequence = 32768,
+     .vocab = 128256,
+     .rope_theta = 2e6,
+     .tied = true,
+     .windows = Windows::switched_off,
+     .has_mlp_bias = true},
+    {.type = "granite",
+     .with_head = "GraniteForCausalLM",
+     .alone = "GraniteModel",
+     .family = ModelFamily::llama,
+     .keys = {"model.attention_scale", "model.embedding_scale", "model.residual_scale",
+              "model.logit_divisor"},
+     .has_mlp_bias = true},
+    {.type = "olmo2",
+     .with_head = "Olmo2ForCausalLM",
+     .alone = "Olmo2Model",
+     .family = ModelFamily::olmo2,
+     .vocab = 50304,
+     .norm_eps = 1e-5,
+     .has_rope_scaling = false},
+    {.type = "olmo3",
+     .with_head = "Olmo3ForCausalLM",
+     .alone = "Olmo3Model",
+     .family = ModelFamily::olmo2,
+     .keys = {"model.window", "model.full_attention_every", "model.window_rope_theta"},
+     .vocab = 50304,
+     .norm_eps = 1e-5,
+     .rope_theta = 5e5,
+     .windows = Windows::by_layer,
+     .full_attention_every = 4},
+    {.type = "gemma3_text",
+     .with_head = "Gemma3ForCausalLM",
+     .alone = "Gemma3TextModel",
+     .family = ModelFamily::gemma3,
+     .keys = {"model.window", "model.full_attention_every", "model.window_rope_theta",
+              "model.attention_scale"},
+     .layers = 26,
+     .hidden = 2304,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .feed_forward = 9216,
+     .sequence = 131072,
+     .vocab = 262208,
+     .rope_theta = 1e6,
+     .tied = true,
+     .windows = Windows::by_layer,
+     .full_attention_every = 6,
+     .pattern_key = "sliding_window_pattern",
+     .activation_key = "hidden_activation",
+     .activation = "gelu_pytorch_tanh",
+     .needs_whole_heads = true},
+    {.type = "apertus",
+     .with_head = "ApertusForCausalLM",
+     .alone = "ApertusModel",
+     .family = ModelFamily::apertus,
+     .feed_forward = 14336,
+     .sequence = 65536,
+     .vocab = 131072,
+     .norm_eps = 1e-5,
+     .rope_theta = 12e6,
+     .activation = "xielu",
+     .needs_rope = true}};
+
+/// The model with a scale of 0 in place of the number that 0 means.
+deck::Model with_default_scales(deck::Model model) {
+  if (model.attention_scale == 1 / std::sqrt(static_cast<double>(model.head_dim)))
+    model.attention_scale = 0;
+  const bool is_gemma = model.family == ModelFamily::gemma3;
+  if (model.embedding_scale == (is_gemma ? std::sqrt(static_cast<double>(model.hidden)) : 1))
+    model.embedding_scale = 0;
+  return model;
+}
+
+/// What a class lacks for rotary positions in layers with a window. In transformers 4 they are not
+/// scaled, and those of OLMo 3 have the base of the other layers.
+std::string missing_rotation(const ModelClass& one, const deck::Model& model) {
+  if (one.windows != Windows::by_layer || model.window == 0) return "";
+  const double own = model.window_rope_theta;
+  if (own == 0 && model.rope_scaling != deck::RopeScaling::none)
+    return fmt::format("model.rope_scaling = \"{}\" in layers with model.window",
+                       name_of(model.rope_scaling));
+  if (own != 0 && own != model.rope_theta && one.family == ModelFamily::olmo2)
+    return fmt::format("model.window_rope_theta = {} unlike model.rope_theta = {}", own,
+                       model.rope_theta);
+  return "";
+}
+
+/// What a class of the model's family lacks to compute the model; empty if nothing.
+std::vector<std::string> lacking(const ModelClass& one, const deck::Model& model) {
+  std::vector<std::string> found;
+  for (const char* path : special_keys) {
+    const deck::Key& key = *deck::find_key(path);
+    const deck::Value value = deck::model_value(key, model);
+    const bool is_default = value == deck::model_value(key, deck::Model());
+    if (!is_default && !one.has(path))
+      found.push_back(fmt::format("{} = {}", path, as_toml(key, value)));
+  }
+  if (!one.has_rope_scaling && model.rope_scaling != deck::RopeScaling::none)
+    found.push_back(fmt::format("model.rope_scaling = \"{}\"", name_of(model.rope_scaling)));
+  const std::string rotation = missing_rotation(one, model);
+  if (!rotation.empty()) found.push_back(rotation);
+  if (one.needs_whole_heads && model.hidden % model.heads != 0)
+    found.push_back(fmt::format("model.hidden = {} with model.heads = {}, which does not divide it",
+                                model.hidden, model.heads));
+  if (one.family == ModelFamily::gemma3 && query_scalar(model) == 0)
+    found.push_back(fmt::format("model.attention_scale = {}, which is not 1 / sqrt(an integer)",
+                                model.attention_scale));
+  return found;
+}
+
+}  // namespace
+
+bool ModelClass::has(std::string_view deck_key) const {
+  return std::ranges::find(keys, deck_key) != keys.end();
+}
+
+std::span<const ModelClass> model_classes() { return classes; }
+
+const ModelClass& class_of(const deck::Model& model, const std::string& checkpoint) {
+  const deck::Model plain = with_default_scales(model);
+  std::vector<std::string> reasons;
+  for (const ModelClass& one : classes) {
+    if (one.family != model.family) continue;
+    const std::vector<std::string> missing = lacking(one, plain);
+    if (missing.empty()) return one;
+    reasons.push_back(fmt::format("{} lacks {}", one.with_head, fmt::join(missing, ", ")));
+  }
+  fail(ExitCode::files, "{}: no class of transformers that kzero writes computes this model:\n  {}",
+       printable(checkpoint), fmt::join(reasons, "\n  "));
+}
+
+Index query_scalar(const deck::Model& model) {
+  if (model.attention_scale == 0) return model.head_dim;
+  const double scalar = std::round(1 / (model.attention_scale * model.attention_scale));
+  const bool is_exact =
+      scalar >= 1 && scalar < 1e9 && std::pow(scalar, -0.5) == model.attention_scale;
+  return is_exact ? static_cast<Index>(scalar) : 0;
+}
+
+}  // namespace kzero::convert
