@@ -60,6 +60,14 @@ std::string shards_and_tensors(const Manifest& m) {
   return text;
 }
 
+/// Tells which tokens a token sees; empty if it sees all before it in every layer.
+std::string describe_windows(const deck::Model& model) {
+  if (model.window == 0) return "";
+  const Index every = model.full_attention_every;
+  return fmt::format("attention   a window of {} tokens{}\n", model.window,
+                     every == 0 ? "" : fmt::format(", none in one layer of every {}", every));
+}
+
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index bytes = 0;
   Index elements = 0;
@@ -87,6 +95,7 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       m.step - m.skipped_steps - m.optimizer_start, elements, m.parameters.size(),
       printable(names_of(m.state_arrays)), reduced, format_checksum(m.parameter_hash),
       m.shard_files.size(), format_bytes(bytes));
+  text += describe_windows(m.model);
   if (m.adapters)
     text += fmt::format(
         "adapters    rank {}, alpha {}, of {}; the weights that they change, of hash {}, are not "

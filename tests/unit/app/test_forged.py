@@ -175,9 +175,10 @@ class Older(Forged):
 
         return change
 
-    def test_a_model_without_windows_is_read(self):
+    def test_a_model_without_windows_and_factors_is_read(self):
         self.expect(self.train(*self.llama), 0)
-        self.forge("saved", self.without("window", "full_attention_every"))
+        factors = ("attention_scale", "embedding_scale", "residual_scale", "logit_divisor")
+        self.forge("saved", self.without("window", "full_attention_every", "window_rope_theta", "no_rope_every", *factors))
         for command in (("inspect", "forged"), ("convert", "forged", "out")):
             self.expect(self.run_kzero(*command), 0)
         self.forge("saved", self.without("layers"))

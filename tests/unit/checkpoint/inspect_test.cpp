@@ -1,6 +1,8 @@
 // A person sees the checkpoint's contents, but they cannot send commands to the terminal.
 #include "checkpoint/inspect.hpp"
 
+#include <fmt/format.h>
+
 #include "unit/checkpoint/support.hpp"
 
 namespace kzero::checkpoint {
@@ -24,6 +26,27 @@ TEST_F(Inspect, NamesAndTextsAreShownWithoutControlCharacters) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_NE(text.find("fp32\\x1b[31m"), std::string::npos) << text;
   EXPECT_NE(text.find("  a\\x1b[2J\\nshards 0 [2, 3]\n"), std::string::npos) << text;
+}
+
+TEST_F(Inspect, AWindowIsShown) {
+  const auto text_of = [&](Index window, Index every) {
+    const fs::path at = folder / fmt::format("{}_{}", window, every);
+    Manifest manifest;
+    manifest.model.family = deck::ModelFamily::llama;
+    manifest.model.window = window;
+    manifest.model.full_attention_every = every;
+    manifest.state_arrays = three_arrays();
+    manifest.parameters = {{"w", {1}}};
+    std::vector<float> values(1);
+    std::vector<StateShard> shards;
+    if (world.is_root()) shards.push_back(shard_of("w", {{0, 1}}, {values, values, values}));
+    write(world, at, manifest, shards, 0);
+    return describe(at, its_own, Extent::brief);
+  };
+  EXPECT_FALSE(contains(text_of(0, 0), "window"));
+  EXPECT_TRUE(contains(text_of(9, 0), "\nattention   a window of 9 tokens\n"));
+  EXPECT_TRUE(contains(text_of(9, 4),
+                       "\nattention   a window of 9 tokens, none in one layer of every 4\n"));
 }
 
 }  // namespace
