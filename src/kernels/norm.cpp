@@ -7,7 +7,8 @@ namespace kzero::kernels {
 
 namespace {
 
-/// A batch of rows, and the inputs of their gradient. mean is null for RMSNorm.
+/// A batch of rows, and the inputs of their gradient. mean is null for RMSNorm, which alone has a
+/// scale.
 template <class T>
 struct BackwardRows {
   const T *x, *dy, *weight;
@@ -16,6 +17,7 @@ struct BackwardRows {
   bool adds;     // to dx
   bool sums_dx;  // for LayerNorm on devices: also sums dx before and after
   Index count, width;
+  NormScale scale;
 };
 
 /// The rows that a team sums, and the destinations of the sums: dw [D], then LayerNorm's db [D],
@@ -24,6 +26,16 @@ struct RowGroup {
   Index begin, end;
   float* sums;
 };
+
+/// By what the norm multiplies a normalised value.
+template <NormKind kind>
+KOKKOS_INLINE_FUNCTION float scale_of(const NormScale& scale, float weight) {
+  if constexpr (kind == NormKind::layer) {
+    return weight;
+  } else {
+    return scale.of(weight);
+  }
+}
 
 /// A row's sums, which give an element's dx and normalised value.
 struct RowGradient {
@@ -53,6 +65,7 @@ KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T
   const T* w = rows.weight;
   float *dw = group.sums, *db = group.sums + width;
   const bool adds = rows.adds;
+  const NormScale scale = rows.scale;
   for_each(team, width, [=](Index j) {
     dw[j] = 0;
     if constexpr (kind == NormKind::layer) db[j] = 0;
@@ -61,20 +74,21 @@ KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T
     const T* x = rows.x + i * width;
     const T* dy = rows.dy + i * width;
     T* out = rows.dx + i * width;
-    const float scale = 1.0F / static_cast<float>(width);
+    const float share = 1.0F / static_cast<float>(width);
     RowGradient row = row_gradient<kind>(rows, i);
     const auto g = [](float dyj, float wj) { return dyj * wj; };
     const auto gx = [=](float dyj, float wj, float xj) {
-      return dyj * wj * (xj - row.mean) * row.rstd;
+      return dyj * scale_of<kind>(scale, wj) * (xj - row.mean) * row.rstd;
     };
-    if constexpr (kind == NormKind::layer) row.mean_g = scale * sum_of(team, width, g, dy, w);
-    row.mean_gx = scale * sum_of(team, width, gx, dy, w, x);
+    if constexpr (kind == NormKind::layer) row.mean_g = share * sum_of(team, width, g, dy, w);
+    row.mean_gx = share * sum_of(team, width, gx, dy, w, x);
     for_each(team, width, [=](Index j) {
       const float dyj = static_cast<float>(dy[j]), xj = static_cast<float>(x[j]);
-      dw[j] += dyj * row.normal(xj);
+      dw[j] += scale.factor * dyj * row.normal(xj);
       if constexpr (kind == NormKind::layer) db[j] += dyj;
       const float before = adds ? static_cast<float>(out[j]) : 0.0F;
-      out[j] = static_cast<T>(before + row.dx(xj, dyj, static_cast<float>(w[j])));
+      out[j] =
+          static_cast<T>(before + row.dx(xj, dyj, scale_of<kind>(scale, static_cast<float>(w[j]))));
     });
   }
 }
@@ -105,7 +119,8 @@ KOKKOS_INLINE_FUNCTION RowGradient device_row(const Team& team, const BackwardRo
         const auto xs = Pack<T, pack>::at(x + j), dys = Pack<T, pack>::at(dy + j),
                    ws = read_pack<pack>(rows.weight + j);
         for (int e = 0; e < pack; ++e) {
-          const float g = static_cast<float>(dys.values[e]) * static_cast<float>(ws.values[e]);
+          const float w = scale_of<kind>(rows.scale, static_cast<float>(ws.values[e]));
+          const float g = static_cast<float>(dys.values[e]) * w;
           if constexpr (kind == NormKind::layer) partial.g += g;
           partial.gx += g * row.normal(static_cast<float>(xs.values[e]));
         }
@@ -133,9 +148,9 @@ KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& r
       auto outs = rows.adds ? Pack<T, pack>::at(out + j) : Pack<T, pack>{};
       for (int e = 0; e < pack; ++e) {
         const float before = rows.adds ? static_cast<float>(outs.values[e]) : 0.0F;
-        outs.values[e] = static_cast<T>(before + row.dx(static_cast<float>(xs.values[e]),
-                                                        static_cast<float>(dys.values[e]),
-                                                        static_cast<float>(ws.values[e])));
+        outs.values[e] = static_cast<T>(
+            before + row.dx(static_cast<float>(xs.values[e]), static_cast<float>(dys.values[e]),
+                            scale_of<kind>(rows.scale, static_cast<float>(ws.values[e]))));
       }
       Pack<T, pack>::at(out + j) = outs;
     });
@@ -180,7 +195,7 @@ KOKKOS_INLINE_FUNCTION void add_parameters(const BackwardRows<T>& rows, Index be
     const RowGradient row = row_gradient<kind>(rows, i);
     for (int e = 0; e < pack; ++e) {
       const float dyj = static_cast<float>(dys.values[e]);
-      totals[0].values[e] += dyj * row.normal(static_cast<float>(xs.values[e]));
+      totals[0].values[e] += rows.scale.factor * dyj * row.normal(static_cast<float>(xs.values[e]));
       if constexpr (kind == NormKind::layer) totals[1].values[e] += dyj;
     }
   }
@@ -238,7 +253,8 @@ KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T
 
 template <class T, class Input, class Gradients>
 BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<const T> dy,
-                              const Gradients& gradients, bool sums_dx) {
+                              const Gradients& gradients, bool sums_dx,
+                              const NormScale& scale = {}) {
   return {input.x.data(),
           dy.data(),
           input.weight.data(),
@@ -248,7 +264,8 @@ BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<cons
           gradients.dx_accumulate == Accumulate::yes,
           sums_dx,
           static_cast<Index>(input.x.extent(0)),
-          static_cast<Index>(input.x.extent(1))};
+          static_cast<Index>(input.x.extent(1)),
+          scale};
 }
 
 /// Computes dx. Each row of `partial` receives the sums over a group of rows, as RowGroup has them.
@@ -280,10 +297,12 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
 
 template <class T>
 void rmsnorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight, float eps,
-                     Matrix<T> y, Vector<float> rstd) {
+                     Matrix<T> y, Vector<float> rstd, const NormScale& scale,
+                     Matrix<const T> addend) {
   const Index count = x.extent(0), width = x.extent(1);
-  const ForwardRows<T> rows{x.data(), weight.data(), nullptr, eps,  y.data(),
-                            nullptr,  rstd.data(),   count,   width};
+  const T* added = addend.size() > 0 ? addend.data() : nullptr;
+  const ForwardRows<T> rows{x.data(),    weight.data(), nullptr, eps,   y.data(), nullptr,
+                            rstd.data(), count,         width,   scale, added};
   norm_forward<NormKind::rms>(exec, "kzero::kernels::rmsnorm_forward", rows);
 }
 
@@ -313,7 +332,7 @@ void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, M
 template <class T>
 void rmsnorm_backward(const Execution& exec, const RmsNormInput<T>& input, Matrix<const T> dy,
                       const RmsNormGradients<T>& gradients, Matrix<float> partial) {
-  const auto rows = backward_rows<T>(input, nullptr, dy, gradients, false);
+  const auto rows = backward_rows<T>(input, nullptr, dy, gradients, false, input.scale);
   backward<NormKind::rms>(exec, "kzero::kernels::rmsnorm_backward", rows, partial);
   if (gradients.dweight.size() == 0) return;
   sum_groups<T>(exec, partial, gradients.accumulate, {gradients.dweight});
@@ -326,7 +345,7 @@ void rmsnorm_backward(const Execution& exec, const RmsNormInput<T>& input, Matri
   template void layernorm_backward<T>(const Execution&, const LayerNormInput<T>&, Matrix<const T>, \
                                       const LayerNormGradients<T>&, Matrix<float>);                \
   template void rmsnorm_forward<T>(const Execution&, Matrix<const T>, Vector<const T>, float,      \
-                                   Matrix<T>, Vector<float>);                                      \
+                                   Matrix<T>, Vector<float>, const NormScale&, Matrix<const T>);   \
   template void rmsnorm_backward<T>(const Execution&, const RmsNormInput<T>&, Matrix<const T>,     \
                                     const RmsNormGradients<T>&, Matrix<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)

@@ -2,7 +2,7 @@
 // LayerNorm (Ba et al., arXiv 1607.06450): y = (x - mean) * rstd * weight + bias,
 // rstd = 1 / sqrt(variance + eps).
 // RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = x * rstd * weight,
-// rstd = 1 / sqrt(mean(x^2) + eps).
+// rstd = 1 / sqrt(mean(x^2) + eps). Newer families scale the result or add it to a residual stream.
 #pragma once
 
 #include "kernels/row_sums.hpp"
@@ -50,17 +50,32 @@ template <class T>
 void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, Matrix<const T> dy,
                         const LayerNormGradients<T>& gradients, Matrix<float> partial);
 
-/// Computes y [N,D] from x [N,D] and weight [D]. Keeps rstd [N] for backward. Overwrites y, rstd.
+/// By what RMSNorm multiplies a normalised value: (offset + weight) * factor. Gemma's weights have
+/// an offset of 1.
+struct NormScale {
+  float offset = 0, factor = 1;
+
+  /// V is float or a vector of floats.
+  template <class V>
+  KOKKOS_INLINE_FUNCTION V of(V weight) const {
+    return (weight + offset) * factor;
+  }
+};
+
+/// Computes y [N,D] = addend + the scaled norm of x [N,D] with weight [D], rounded once. Keeps rstd
+/// [N] for backward. Overwrites y, rstd. The addend [N,D] may be empty, and it may be y.
 template <class T>
 void rmsnorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight, float eps,
-                     Matrix<T> y, Vector<float> rstd);
+                     Matrix<T> y, Vector<float> rstd, const NormScale& scale = {},
+                     Matrix<const T> addend = {});
 
-/// RMSNorm's input: LayerNormInput without a mean.
+/// RMSNorm's input: LayerNormInput without a mean, and the scale.
 template <class T>
 struct RmsNormInput {
   Matrix<const T> x;
   Vector<const T> weight;
   Vector<const float> rstd;
+  NormScale scale = {};
 };
 
 /// RMSNorm's gradients: LayerNormGradients without a bias.
@@ -72,7 +87,8 @@ struct RmsNormGradients {
   Accumulate accumulate;
 };
 
-/// dy [N,D]; partial [row_groups, >= D] is scratch. dx must not overlap x or dy.
+/// dy [N,D] is the gradient of the scaled norm, and therefore also of the addend. partial
+/// [row_groups, >= D] is scratch. dx must not overlap x or dy.
 template <class T>
 void rmsnorm_backward(const Execution& exec, const RmsNormInput<T>& input, Matrix<const T> dy,
                       const RmsNormGradients<T>& gradients, Matrix<float> partial);

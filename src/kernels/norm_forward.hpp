@@ -1,7 +1,7 @@
 // The forward kernels of LayerNorm and RMSNorm.
 #pragma once
 
-#include "kernels/row.hpp"
+#include "kernels/norm.hpp"
 
 namespace kzero::kernels {
 
@@ -9,7 +9,7 @@ namespace kzero::kernels {
 enum class NormKind { layer, rms };
 
 /// A batch of rows, and the parameters and statistics of its norm. bias and mean are null for
-/// RMSNorm.
+/// RMSNorm, which alone has a scale and an addend. The addend may be null.
 template <class T>
 struct ForwardRows {
   const T *x, *weight, *bias;
@@ -17,6 +17,8 @@ struct ForwardRows {
   T* y;
   float *mean, *rstd;
   Index count, width;
+  NormScale scale = {};
+  const T* addend = nullptr;
 };
 
 /// Threads: a team, or the lanes of one thread.
@@ -49,9 +51,15 @@ KOKKOS_INLINE_FUNCTION RowStatistics forward_row(const Threads& threads, const F
   if constexpr (kind == NormKind::layer) {
     const auto normal = [=](auto xj, auto wj, auto bj) { return (xj - m) * r * wj + bj; };
     map(threads, width, out, normal, row, rows.weight, rows.bias);
-  } else {
-    const auto normal = [=](auto xj, auto wj) { return xj * r * wj; };
+  } else if (rows.addend == nullptr) {
+    const NormScale scale = rows.scale;
+    const auto normal = [=](auto xj, auto wj) { return xj * r * scale.of(wj); };
     map(threads, width, out, normal, row, rows.weight);
+  } else {
+    const NormScale scale = rows.scale;
+    const T* addend = rows.addend + i * width;
+    const auto sum = [=](auto aj, auto xj, auto wj) { return aj + xj * r * scale.of(wj); };
+    map(threads, width, out, sum, addend, row, rows.weight);
   }
   return {m, r};
 }

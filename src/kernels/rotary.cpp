@@ -27,24 +27,25 @@ KOKKOS_INLINE_FUNCTION Pair<V> rotate(V a, V b, V cos, V sin) {
 template <class T>
 struct HeadNorm {
   const T* weight;
-  float eps;
+  float eps, offset;
 };
 
 /// The norms of a row's heads, q's before k's.
 template <class T>
 struct RowNorms {
   const T *q_weight, *k_weight;
-  float eps;
+  float eps, offset;
   Index heads;
 
   RowNorms(const RotaryShape& shape, const HeadNorms<T>& norms)
       : q_weight(norms.q_weight.size() > 0 ? norms.q_weight.data() : nullptr),
         k_weight(norms.k_weight.size() > 0 ? norms.k_weight.data() : nullptr),
         eps(norms.eps),
+        offset(norms.offset),
         heads(shape.heads) {}
 
   KOKKOS_INLINE_FUNCTION HeadNorm<T> of(Index head) const {
-    return {head < heads ? q_weight : k_weight, eps};
+    return {head < heads ? q_weight : k_weight, eps, offset};
   }
 };
 
@@ -68,8 +69,9 @@ KOKKOS_INLINE_FUNCTION void rotate_head(const Lanes& thread, Index half, const f
     map_pairs(thread, half, out, out + half, f, x, x + half, cos, sin);
   } else {
     const float r = head_rstd(thread, 2 * half, norm.eps, x);
+    const float o = norm.offset;
     const auto f = [=](auto a, auto b, auto c, auto s, auto wa, auto wb) {
-      return rotate(a * r * wa, b * r * wb, c, direction * s);
+      return rotate(a * r * (wa + o), b * r * (wb + o), c, direction * s);
     };
     map_pairs(thread, half, out, out + half, f, x, x + half, cos, sin, norm.weight,
               norm.weight + half);
@@ -109,11 +111,11 @@ KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const
   const T* w = norm.weight;
   const T* dy = d;
   const float* sums = dw;
-  const float r = head_rstd(thread, 2 * half, norm.eps, x);
+  const float r = head_rstd(thread, 2 * half, norm.eps, x), o = norm.offset;
   const auto product = [=](float a, float b, float c, float s, float xa, float xb, float wa,
                            float wb) {
     const auto g = rotate(a, b, c, -s);
-    return g.first * wa * (xa * r) + g.second * wb * (xb * r);
+    return g.first * (wa + o) * (xa * r) + g.second * (wb + o) * (xb * r);
   };
   const float mean =
       sum_of(thread, half, product, dy, dy + half, cos, sin, x, x + half, w, w + half) /
@@ -126,8 +128,8 @@ KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const
             sums + half);
   const auto dx = [=](auto a, auto b, auto c, auto s, auto xa, auto xb, auto wa, auto wb) {
     const auto g = rotate(a, b, c, -s);
-    return Pair<decltype(a)>{r * (g.first * wa - xa * r * mean),
-                             r * (g.second * wb - xb * r * mean)};
+    return Pair<decltype(a)>{r * (g.first * (wa + o) - xa * r * mean),
+                             r * (g.second * (wb + o) - xb * r * mean)};
   };
   map_pairs(thread, half, d, d + half, dx, dy, dy + half, cos, sin, x, x + half, w, w + half);
 }

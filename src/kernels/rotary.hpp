@@ -22,11 +22,12 @@ struct RotaryShape {
 };
 
 /// The weights [h] of the norms of q's and k's heads, shared by all heads. If both are empty, the
-/// heads are not normed.
+/// heads are not normed. A normalised value is multiplied by offset + weight (NormScale).
 template <class T>
 struct HeadNorms {
   Vector<const T> q_weight, k_weight;
   float eps = 0;
+  float offset = 0;
 };
 
 /// The destinations of the weights' gradients [h], or empty if the weights are frozen. `accumulate`

@@ -51,14 +51,23 @@ Statistics statistics(Norm norm, const T* row, Index width) {
   return {mean, {rstd, rstd * relative}};
 }
 
-/// Computes (x - mean) * rstd * w + b.
+/// A scale in double, and the roundings of its computation.
+struct ExactScale {
+  NormScale scale;
+
+  double factor() const { return static_cast<double>(scale.factor); }
+  double of(double w) const { return (w + static_cast<double>(scale.offset)) * factor(); }
+  Index roundings() const { return (scale.offset != 0 ? 1 : 0) + (scale.factor != 1 ? 1 : 0); }
+};
+
+/// Computes (x - mean) * rstd * the scale of w + b.
 template <class T>
-Bounded normalised(const Statistics& s, T x, T w, double b) {
-  const double d = as_double(x) - s.mean.value, wj = as_double(w);
+Bounded normalised(const Statistics& s, T x, T w, double b, const ExactScale& scale = {}) {
+  const double d = as_double(x) - s.mean.value, wj = scale.of(as_double(w));
   const double scaled = d * s.rstd.value * wj, value = scaled + b;
   const double error =
       std::abs(wj) * ((s.rstd.value + s.rstd.error) * s.mean.error + std::abs(d) * s.rstd.error) +
-      gamma(4) * (std::abs(scaled) + std::abs(b));
+      gamma(4 + scale.roundings()) * (std::abs(scaled) + std::abs(b));
   return stored<T>(value, error);
 }
 
@@ -112,6 +121,47 @@ TYPED_TEST(Rmsnorm, ForwardMatchesThePlainLoop) {
   });
 }
 
+constexpr NormScale scales[] = {{1, 1}, {0, 0.125F}, {1, 0.3F}};
+
+enum class Addend { none, apart, in_place };
+
+template <class T>
+void check_scaled_forward(Index rows, Index width, const NormScale& scale, Addend where,
+                          const std::string& name) {
+  const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2),
+             a = numbers<T>(rows * width, 3);
+  const Guarded<T> input(x), weight(w), addend(a);
+  Guarded<T> output(rows * width);  // NaN, which no result may contain
+  if (where == Addend::in_place) output.set(a);
+  const Guarded<float> rstd(rows);
+  const auto y = output.matrix(rows, width);
+  Matrix<const T> added;
+  if (where != Addend::none) added = where == Addend::apart ? addend.matrix(rows, width) : y;
+  rmsnorm_forward<T>(Execution(), input.matrix(rows, width), weight.vector(), eps, y, rstd.vector(),
+                     scale, added);
+  std::vector<Bounded> expected, r;
+  for (Index i = 0; i < rows; ++i) {
+    const Statistics s = statistics(Norm::rms, &x[i * width], width);
+    r.push_back(s.rstd);
+    for (Index j = i * width; j < (i + 1) * width; ++j) {
+      const double onto = where == Addend::none ? 0 : as_double(a[j]);
+      expected.push_back(normalised(s, x[j], w[j - i * width], onto, {scale}));
+    }
+  }
+  expect_close(output.host(), expected, name + " y");
+  expect_close(rstd.host(), r, name + " rstd");
+  EXPECT_TRUE(tests::same_bits(addend.host(), a)) << name;
+}
+
+TYPED_TEST(Rmsnorm, ForwardScalesAndAddsWithOneRounding) {
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    for (const NormScale& scale : scales)
+      check_scaled_forward<TypeParam>(rows, width, scale, Addend::none, name + " scaled");
+    for (const Addend where : {Addend::apart, Addend::in_place})
+      check_scaled_forward<TypeParam>(rows, width, scales[2], where, name + " added");
+  });
+}
+
 TYPED_TEST(Rmsnorm, RoundsOnceAtTheEnd) {
   using T = TypeParam;
   const Index width = 257;
@@ -135,15 +185,17 @@ struct Gradients {
   std::vector<Bounded> dx, dweight, dbias;
 };
 
-/// RMSNorm has no `mean`. Each value of a row has at most 9 roundings in addition to those of the
-/// row's sums. A column's sum has one term per row, in any grouping, and the previous value.
+/// RMSNorm has no `mean`. Each value of a row has at most 9 roundings, and those of the scale, in
+/// addition to those of the row's sums. A column's sum has one term per row, in any grouping, and
+/// the previous value.
 template <class T>
 Gradients reference(Index rows, Index width, const std::vector<T>& x, const std::vector<T>& w,
                     const std::vector<float>& mean, const std::vector<float>& rstd,
                     const std::vector<T>& dy, Accumulate dx_mode, const std::vector<T>& dx_before,
-                    Accumulate mode, const std::vector<T>& w_before,
-                    const std::vector<T>& b_before) {
+                    Accumulate mode, const std::vector<T>& w_before, const std::vector<T>& b_before,
+                    const ExactScale& scale = {}) {
   Gradients out;
+  const Index extra = scale.roundings();
   std::vector<double> dw(width), db(width), dw_size(width), db_size(width);
   const auto count = static_cast<double>(width);
   for (Index i = 0; i < rows; ++i) {
@@ -151,29 +203,30 @@ Gradients reference(Index rows, Index width, const std::vector<T>& x, const std:
     double mean_g = 0, mean_gx = 0, size_g = 0, size_gx = 0;
     const auto normal = [&](Index j) { return (as_double(x[i * width + j]) - m) * r; };
     for (Index j = 0; j < width; ++j) {
-      const double dyj = as_double(dy[i * width + j]), g = dyj * as_double(w[j]);
+      const double dyj = as_double(dy[i * width + j]), g = dyj * scale.of(as_double(w[j]));
       if (!mean.empty()) mean_g += g / count;
       mean_gx += g * normal(j) / count;
       if (!mean.empty()) size_g += std::abs(g) / count;
       size_gx += std::abs(g * normal(j)) / count;
-      dw[j] += dyj * normal(j);
+      dw[j] += scale.factor() * dyj * normal(j);
       db[j] += dyj;
-      dw_size[j] += std::abs(dyj * normal(j));
+      dw_size[j] += std::abs(scale.factor() * dyj * normal(j));
       db_size[j] += std::abs(dyj);
     }
     for (Index j = 0; j < width; ++j) {
       const double before = dx_mode == Accumulate::yes ? as_double(dx_before[i * width + j]) : 0;
-      const double g = as_double(dy[i * width + j]) * as_double(w[j]);
+      const double g = as_double(dy[i * width + j]) * scale.of(as_double(w[j]));
       const double value = before + r * (g - mean_g - normal(j) * mean_gx);
       const double size = r * (std::abs(g) + size_g + std::abs(normal(j)) * size_gx);
       out.dx.push_back(
-          stored<T>(value, gamma(width + 9) * size + gamma(2) * (std::abs(before) + size)));
+          stored<T>(value, gamma(width + 9 + extra) * size + gamma(2) * (std::abs(before) + size)));
     }
   }
   for (Index j = 0; j < width; ++j) {
     const double add = mode == Accumulate::yes ? 1 : 0;
     const double w0 = add * as_double(w_before[j]), b0 = add * as_double(b_before[j]);
-    out.dweight.push_back(stored<T>(w0 + dw[j], gamma(rows + 5) * (dw_size[j] + std::abs(w0))));
+    out.dweight.push_back(
+        stored<T>(w0 + dw[j], gamma(rows + 5 + extra) * (dw_size[j] + std::abs(w0))));
     out.dbias.push_back(stored<T>(b0 + db[j], gamma(rows + 2) * (db_size[j] + std::abs(b0))));
   }
   return out;
@@ -256,7 +309,7 @@ void check_sums_of_dx(Index rows, Index width, Accumulate mode, const std::strin
 /// As above. `partial` is wider than necessary.
 template <class T>
 void check_rmsnorm_backward(Index rows, Index width, Accumulate dx_mode, Accumulate mode,
-                            const std::string& name) {
+                            const std::string& name, const NormScale& scale = {}) {
   const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2),
              dy = numbers<T>(rows * width, 3);
   const auto dx0 = numbers<T>(rows * width, 4), dw0 = numbers<T>(width, 5);
@@ -270,12 +323,12 @@ void check_rmsnorm_backward(Index rows, Index width, Accumulate dx_mode, Accumul
   Guarded<T> dx(rows * width), dweight(width);
   if (dx_mode == Accumulate::yes) dx.set(dx0);
   if (mode == Accumulate::yes) dweight.set(dw0);
-  rmsnorm_backward<T>(Execution(), {input.matrix(rows, width), weight.vector(), rstds.vector()},
-                      gradient.matrix(rows, width),
-                      {dx.matrix(rows, width), dx_mode, dweight.vector(), mode},
-                      partial.matrix(row_groups, width + 3));
-  const auto expected =
-      reference(rows, width, x, w, {}, rstd, dy, dx_mode, dx0, mode, dw0, std::vector<T>(width));
+  rmsnorm_backward<T>(
+      Execution(), {input.matrix(rows, width), weight.vector(), rstds.vector(), scale},
+      gradient.matrix(rows, width), {dx.matrix(rows, width), dx_mode, dweight.vector(), mode},
+      partial.matrix(row_groups, width + 3));
+  const auto expected = reference(rows, width, x, w, {}, rstd, dy, dx_mode, dx0, mode, dw0,
+                                  std::vector<T>(width), {scale});
   expect_close(dx.host(), expected.dx, name + " dx");
   expect_close(dweight.host(), expected.dweight, name + " dweight");
 }
@@ -319,6 +372,15 @@ TYPED_TEST(Rmsnorm, BackwardOfManyRowsMatchesThePlainLoop) {
 TYPED_TEST(Rmsnorm, BackwardMatchesThePlainLoop) {
   for_each_shape([](Index rows, Index width, const std::string& name) {
     check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::no, name);
+  });
+}
+
+TYPED_TEST(Rmsnorm, BackwardOfAScaledNormMatchesThePlainLoop) {
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    for (const NormScale& scale : scales)
+      check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::no, name, scale);
+    check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::yes,
+                                      name + " all added", scales[2]);
   });
 }
 

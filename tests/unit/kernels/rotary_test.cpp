@@ -27,6 +27,7 @@ struct RotaryCase {
   std::vector<float> table;
   std::vector<T> qkv, q_weight, k_weight;
   DocumentRows documents{};
+  float offset = 0;  // of the weights
 
   RotaryCase(const RotaryShape& s, Index row_count, Normed normed)
       : shape(s),
@@ -41,25 +42,27 @@ struct RotaryCase {
   Index qkv_width() const { return shape.rotated_width() + shape.kv_heads * shape.head_width; }
   bool normed() const { return !q_weight.empty(); }
   double weight(Index head, Index j) const {
-    return as_double((head < shape.heads ? q_weight : k_weight)[j]);
+    return as_double((head < shape.heads ? q_weight : k_weight)[j]) + as_double(offset);
   }
   std::string name() const {
     return std::to_string(rows) + " rows of " + std::to_string(shape.sequence) + " positions, " +
            std::to_string(shape.heads) + " + " + std::to_string(shape.kv_heads) + " heads of " +
-           std::to_string(shape.head_width) + (normed() ? ", normed" : "");
+           std::to_string(shape.head_width) + (normed() ? ", normed" : "") +
+           (offset != 0 ? ", with an offset" : "");
   }
 };
 
-/// A head in double, and the relative fp32 error of rstd.
+/// A head in double, the relative fp32 error of rstd, and the roundings of a weight.
 struct Head {
   std::vector<double> x, w, cos, sin;
   double rstd, rstd_error;
+  Index weight_roundings;
 };
 
 template <class T>
 Head head_of(const RotaryCase<T>& c, const std::vector<T>& qkv, Index i, Index head) {
   const Index width = c.shape.head_width, half = width / 2;
-  Head h{{}, {}, {}, {}, 1, 0};
+  Head h{{}, {}, {}, {}, 1, 0, c.offset != 0 ? 1 : 0};
   double square = 0;
   for (Index j = 0; j < width; ++j) {
     h.x.push_back(as_double(qkv[i * c.qkv_width() + head * width + j]));
@@ -91,7 +94,8 @@ Turned turned(const Head& h, const std::vector<double>& x, Index j, int directio
   return {along + across, std::abs(along) + std::abs(across)};
 }
 
-/// Forward: at most two roundings and the error of rstd, then two roundings for the rotation.
+/// Forward: at most two roundings, those of the weight and the error of rstd, then two roundings
+/// for the rotation.
 template <class T>
 std::vector<Bounded> rotated_head(const Head& h) {
   std::vector<double> normed;
@@ -99,7 +103,8 @@ std::vector<Bounded> rotated_head(const Head& h) {
   std::vector<Bounded> out;
   for (std::size_t j = 0; j < h.x.size(); ++j) {
     const Turned t = turned(h, normed, static_cast<Index>(j), 1);
-    out.push_back(stored<T>(t.value, (h.rstd_error + gamma(4)) * t.magnitude));
+    const double relative = h.rstd_error + gamma(4 + h.weight_roundings);
+    out.push_back(stored<T>(t.value, relative * t.magnitude));
   }
   return out;
 }
@@ -134,7 +139,8 @@ HeadGradients head_gradients(const Head& h, const std::vector<double>& d, bool n
     const double value = h.rstd * (g[j].value * h.w[j] - normal * mean);
     const double magnitude =
         h.rstd * (g[j].magnitude * std::abs(h.w[j]) + std::abs(normal) * mean_size);
-    out.dx.push_back(stored<T>(value, (3 * h.rstd_error + gamma(width + 20)) * magnitude));
+    const double relative = 3 * h.rstd_error + gamma(width + 20 + h.weight_roundings);
+    out.dx.push_back(stored<T>(value, relative * magnitude));
   }
   return out;
 }
@@ -174,7 +180,7 @@ void check_forward(const RotaryCase<T>& c, Where where) {
   const auto out = output.matrix(c.rows, width);
   const auto in = where == Where::in_place ? out : qkv.matrix(c.rows, c.qkv_width());
   HeadNorms<T> norms;
-  if (c.normed()) norms = {q_weight.vector(), k_weight.vector(), norm_eps};
+  if (c.normed()) norms = {q_weight.vector(), k_weight.vector(), norm_eps, c.offset};
   const DeviceDocuments documents(c.documents);
   rotary_forward<T>(Execution(), c.shape, documents.view(),
                     table.matrix(c.shape.sequence, c.shape.head_width), norms, in, out);
@@ -248,10 +254,11 @@ void check_backward(const RotaryCase<T>& c, Accumulate accumulate) {
   const auto dqkv = gradient.matrix(c.rows, c.qkv_width());
   const DeviceDocuments documents(c.documents);
   if (c.normed()) {
-    rotary_backward<T>(
-        Execution(), c.shape, documents.view(), angles,
-        {q_weight.vector(), k_weight.vector(), norm_eps}, qkv.matrix(c.rows, c.qkv_width()), dqkv,
-        {dq.vector(), dk.vector(), accumulate}, partial.matrix(row_groups, 2 * width + 1));
+    rotary_backward<T>(Execution(), c.shape, documents.view(), angles,
+                       {q_weight.vector(), k_weight.vector(), norm_eps, c.offset},
+                       qkv.matrix(c.rows, c.qkv_width()), dqkv,
+                       {dq.vector(), dk.vector(), accumulate},
+                       partial.matrix(row_groups, 2 * width + 1));
   } else {
     rotary_backward<T>(Execution(), c.shape, documents.view(), angles, {}, {}, dqkv, {}, {});
   }
@@ -283,6 +290,14 @@ TYPED_TEST(Rotary, BackwardWithNormsMatchesThePlainLoop) {
   for_each_case<TypeParam>(Normed::yes, [](const auto& c) {
     check_backward(c, Accumulate::no);
     check_backward(c, Accumulate::yes);
+  });
+}
+
+TYPED_TEST(Rotary, NormsAddAnOffsetToTheirWeights) {
+  for_each_case<TypeParam>(Normed::yes, [](auto c) {
+    c.offset = 1;
+    check_forward(c, Where::apart);
+    check_backward(c, Accumulate::no);
   });
 }
 
@@ -347,12 +362,12 @@ TEST(RotaryReference, GradientsAreTheSlopes) {
 
 // A row at any position has the bits that rotary_forward gives for that position of a sequence.
 template <class T>
-void check_positions(Normed normed) {
+void check_positions(Normed normed, float offset = 0) {
   const RotaryCase<T> c({13, 3, 2, 10}, 13, normed);
   const Guarded<float> table(c.table);
   const Guarded<T> q_weight(c.q_weight), k_weight(c.k_weight), qkv(c.qkv);
   const Guarded<T> expected(c.rows * c.shape.rotated_width());
-  const HeadNorms<T> norms{q_weight.vector(), k_weight.vector(), norm_eps};
+  const HeadNorms<T> norms{q_weight.vector(), k_weight.vector(), norm_eps, offset};
   const auto view = [&](const Guarded<T>& all, Index rows) {
     return tensor::Matrix<T>(all.data(), rows, all.vector().size() / rows);
   };
@@ -378,6 +393,7 @@ void check_positions(Normed normed) {
 TYPED_TEST(Rotary, RowsAtAnyPositionsHaveTheSameBits) {
   check_positions<TypeParam>(Normed::no);
   check_positions<TypeParam>(Normed::yes);
+  check_positions<TypeParam>(Normed::yes, 1);
 }
 
 }  // namespace
