@@ -91,7 +91,8 @@ ScratchNeeds Attention<T>::scratch(const BatchShape& batch) const {
   return {.wide = rows * shape_.exchanged_width(),
           .sum_columns = std::max({shape_.norm_elements(), biases, head_norms}),
           .partial_gradient = shape_.tensor.size > 1 ? partial : 0,
-          .attention = {problem(batch)}};
+          .attention = {problem(batch)},
+          .window = window_};
 }
 
 template <class T>
@@ -109,10 +110,6 @@ void Attention<T>::keep(Activations& memory, const BatchShape& batch, Kept kept)
     heads_attention_ = memory.take<T>(products, "heads_attention", all, s.own.width / ranks);
   }
   log_sum_ = memory.take<float>(products, "log_sum", batch.batch * s.own.heads / ranks, s.sequence);
-  if (window_ > 0) {
-    window_begin_ = memory.take<std::int32_t>(false, "window_begin", all, 1);
-    window_end_ = memory.take<std::int32_t>(false, "window_end", all, 1);
-  }
   normal_ = memory.take<T>(passes, "norm1", n, s.hidden);
   if (s.qk_norm && !s.shares_sequences())
     rotated_ = memory.take<T>(passes, "rotated", rows, s.own.width + s.own.kv_width);
@@ -164,14 +161,8 @@ template <class T>
 kernels::AttentionRows Attention<T>::attention_rows(const BlockPass<T>& pass) const {
   const SequenceRank& part = shape_.sequence_rank;
   const Index heads = shape_.own.heads;
-  kernels::Documents seen = pass.documents;
-  if (window_ > 0) {
-    const Vector<std::int32_t> begin(window_begin_.data(), window_begin_.size());
-    const Vector<std::int32_t> end(window_end_.data(), window_end_.size());
-    kernels::window_of(*pass.c.exec, pass.documents, window_, shape_.sequence, begin, end);
-    seen = {begin, end};
-  }
-  return {seen, pass.dropout.weights, shape_.tensor.rank * heads + part.rank * (heads / part.size)};
+  return {window_ > 0 ? pass.c.in_window() : pass.documents, pass.dropout.weights,
+          shape_.tensor.rank * heads + part.rank * (heads / part.size)};
 }
 
 template <class T>

@@ -72,13 +72,12 @@ class Attention : public Half<T> {
   Linear<T> projection_;
 
   // Activations.
-  Matrix<T> normal_;                                // [n,D]
-  NormStatistics statistics_;                       // [n]
-  Matrix<T> qkv_out_, attention_;                   // [N,d+2e] [N,d]
-  Matrix<T> rotated_;                               // [N,d+e]: q and k after their norms, or empty
-  Matrix<T> heads_qkv_, heads_attention_;           // [B*T,(d+2e)/s] [B*T,d/s], or empty
-  Matrix<float> log_sum_;                           // [B*H/s,T]
-  Matrix<std::int32_t> window_begin_, window_end_;  // [B*T,1] with a window: see window_of
+  Matrix<T> normal_;                       // [n,D]
+  NormStatistics statistics_;              // [n]
+  Matrix<T> qkv_out_, attention_;          // [N,d+2e] [N,d]
+  Matrix<T> rotated_;                      // [N,d+e]: q and k after their norms, or empty
+  Matrix<T> heads_qkv_, heads_attention_;  // [B*T,(d+2e)/s] [B*T,d/s], or empty
+  Matrix<float> log_sum_;                  // [B*H/s,T]
   Kept kept_ = Kept::all;
   kernels::AttentionProblem problem_{};
 

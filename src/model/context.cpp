@@ -63,6 +63,7 @@ void ScratchNeeds::include(const ScratchNeeds& other) {
   for (const kernels::AttentionProblem& problem : other.attention) {
     if (std::ranges::find(attention, problem) == attention.end()) attention.push_back(problem);
   }
+  window = std::max(window, other.window);
 }
 
 namespace {
@@ -135,6 +136,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
   const Index products_bytes =
       tensor::gemm_workspace_bytes(s.longest_bias() * bytes_of(dtype_of<T>));
   auto* products_scratch = take(std::byte{}, products_bytes);
+  if (needs.window > 0) take_window(arenas, needs.window);
   if (arenas.measuring()) return;
   exec.emplace();
   gemm->use_workspace(products_scratch, products_bytes);
@@ -196,6 +198,21 @@ void Context<T>::take_attention(memory::Arenas& arenas,
   };
   arenas.share(memory::Category::workspace, take_first,
                [&] { take_attention(arenas, problems.subspan(1), b); });
+}
+
+template <class T>
+void Context<T>::take_window(memory::Arenas& arenas, Index of_layers) {
+  const Index all = batch * shape.sequence;
+  window = of_layers;
+  for (Vector<std::int32_t>* of_rows : {&window_begin, &window_end})
+    *of_rows = {arenas.take<std::int32_t>(memory::Category::activations, all),
+                static_cast<std::size_t>(all)};
+}
+
+template <class T>
+void Context<T>::begin_micro_batch(const kernels::Documents& documents) const {
+  if (window > 0)
+    kernels::window_of(*exec, documents, window, shape.sequence, window_begin, window_end);
 }
 
 template <class T>

@@ -41,6 +41,7 @@ struct ScratchNeeds {
   Index partial_gradient = 0;  // of the largest gradient that a tensor group sums in one call
   Index tile_sums = 0;         // of Context::tile_sums
   std::vector<kernels::AttentionProblem> attention{};  // the different ones
+  Index window = 0;  // the same in all layers that have one; 0: none
 
   void include(const ScratchNeeds& other);
 };
@@ -80,13 +81,18 @@ struct Context {
   // 16-bit runs, or of a unit of adapters. Otherwise null.
   float* tile_sums = nullptr;
 
+  // What each row of the micro-batch sees in the layers with a window: see window_of. [B T] of all
+  // sequence ranks, or empty if no layer has one.
+  Index window = 0;
+  Vector<std::int32_t> window_begin, window_end;
+
   /// The same for each chunk, with its rows, and for each tile of a chunk. Empty if there is only
   /// one.
   std::vector<Context> chunks, tiles;
 
   /// Allocates the scratch memory that the shape's embedding and head need and `needs` of its
-  /// blocks, including the GEMM back end's, from the workspace category. Accepts measuring arenas
-  /// without a GEMM library.
+  /// blocks, including the GEMM back end's, from the workspace category, and the rows of a window
+  /// from activations. Accepts measuring arenas without a GEMM library.
   Context(memory::Arenas& arenas, tensor::Gemm* gemm, const TransformerShape& shape,
           const deck::Model& model, const BatchShape& batch, const ScratchNeeds& needs,
           const TensorLink& link = {}, const SequenceLink& sequence = {});
@@ -101,6 +107,10 @@ struct Context {
   kernels::StreamRows stream_in_sequence() const {
     return {first_row + first_stream_row(), shape.sequence};
   }
+
+  /// Fills what the rows of a micro-batch with these documents see in the window.
+  void begin_micro_batch(const kernels::Documents& documents) const;
+  kernels::Documents in_window() const { return {window_begin, window_end}; }
 
   /// The back end that was chosen for one of the needed problems.
   const kernels::ChosenAttention<T>& attention_for(const kernels::AttentionProblem& problem) const;
@@ -130,6 +140,7 @@ struct Context {
  private:
   void take_attention(memory::Arenas& arenas, std::span<const kernels::AttentionProblem> problems,
                       const BatchShape& batch);
+  void take_window(memory::Arenas& arenas, Index of_layers);
   void divide_into_chunks();
   void divide_into_tiles(Index tile_rows);
   void fill_rotary(const deck::Model& model);

@@ -66,6 +66,7 @@ std::span<const BlockUnits<T>> Transformer<T>::block_gradients(Index i, Units<T>
 template <class T>
 void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& batch) {
   if (u == 0) {
+    context_.begin_micro_batch(batch.documents);
     stream_.begin(*context_.exec);
     for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows& rows, Index) {
       embedding_.forward<T>(chunk, parameters[0], rows.of(batch.inputs), embedding_batch(batch),

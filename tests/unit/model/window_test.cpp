@@ -3,6 +3,7 @@
 
 #include "driven_model.hpp"
 #include "packed_samples.hpp"
+#include "support/launches.hpp"
 #include "support/same_bits.hpp"
 
 namespace kzero::tests {
@@ -64,6 +65,23 @@ TYPED_TEST(Windows, AsLongAsTheSequenceHaveTheBitsOfNone) {
   const auto none = losses<TypeParam>(one_layer(0), text());
   EXPECT_TRUE(same_bits(losses<TypeParam>(one_layer(sequence), text()), none));
   EXPECT_FALSE(same_bits(losses<TypeParam>(one_layer(sequence - 2), text()), none));
+}
+
+// All layers with a window share it, and so do all passes of a micro-batch.
+TEST(WindowRows, AreFilledOnceAMicroBatch) {
+  deck::Model m = one_layer(window);
+  m.layers = 3;
+  for (const Index full_attention_every : {0, 2}) {
+    m.full_attention_every = full_attention_every;
+    DrivenModel<float> model(m, 1, {.mode = deck::RecomputeMode::full});
+    model.set_numbers();
+    const PackedSamples samples = text();
+    const Launches launches("kzero::kernels::window_of");
+    model.loss_and_gradients(samples, 0, 1, tensor::Accumulate::no);
+    EXPECT_EQ(launches.count(), 1);
+    model.token_losses(samples, 0);
+    EXPECT_EQ(launches.count(), 2);
+  }
 }
 
 // Layers run one after another, with and without a window.
