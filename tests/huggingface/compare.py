@@ -48,6 +48,17 @@ def models():
     """Name: the configuration, and the type in which the folder is saved."""
     gpt2 = dict(vocab_size=211, n_embd=48, n_layer=3, n_head=6, n_positions=40, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
     yarn = dict(rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=10)
+    default = dict(rope_type="default", rope_theta=1e4)
+    linear = dict(rope_type="linear", rope_theta=1e6, factor=8.0)
+    no_pad = dict(COMMON, pad_token_id=None)  # transformers does not train the row of such a token
+    gemma3 = dict(
+        no_pad,
+        head_dim=16,
+        query_pre_attn_scalar=24,
+        sliding_window=9,
+        layer_types=["sliding_attention"] * 2 + ["full_attention"],
+    )
+    image = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=4, patch_size=2)
     return {
         "gpt2": (hf.GPT2Config(**gpt2), torch.float32),
         "gpt2-untied": (hf.GPT2Config(**gpt2, tie_word_embeddings=False), torch.float32),
@@ -58,7 +69,43 @@ def models():
         "qwen2": (hf.Qwen2Config(**COMMON, tie_word_embeddings=True), torch.float32),
         "qwen3": (hf.Qwen3Config(**COMMON, head_dim=20), torch.float32),
         "qwen3-bf16": (hf.Qwen3Config(**COMMON, head_dim=20, tie_word_embeddings=True), torch.bfloat16),
+        "mistral-window": (hf.MistralConfig(**COMMON, sliding_window=7, head_dim=8), torch.float32),
+        "olmo2": (hf.Olmo2Config(**no_pad), torch.float32),
+        "olmo3": (
+            hf.Olmo3Config(
+                **dict(no_pad, num_hidden_layers=5),
+                sliding_window=6,
+                rope_parameters=dict(
+                    full_attention=dict(yarn, rope_theta=5e5), sliding_attention=dict(default, rope_theta=5e5)
+                ),
+            ),
+            torch.float32,
+        ),
+        "gemma3": (
+            hf.Gemma3TextConfig(**gemma3, rope_parameters=dict(full_attention=linear, sliding_attention=default)),
+            torch.float32,
+        ),
+        "gemma3-images-bf16": (hf.Gemma3Config(text_config=gemma3, vision_config=image), torch.bfloat16),
+        "apertus": (hf.ApertusConfig(**no_pad, rope_parameters=ROPE), torch.float32),
+        "apertus-bf16": (hf.ApertusConfig(**no_pad, rope_parameters=ROPE), torch.bfloat16),
+        "smollm3": (hf.SmolLM3Config(**dict(no_pad, num_hidden_layers=5)), torch.float32),
+        "granite": (
+            hf.GraniteConfig(
+                **no_pad, attention_multiplier=0.2, embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=4.0
+            ),
+            torch.float32,
+        ),
     }
+
+
+def text_part(folder, config):
+    """The class for text of a model with images, opened from its folder."""
+    if config.model_type != "gemma3":
+        return hf.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    both = hf.Gemma3ForConditionalGeneration.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    model = hf.Gemma3ForCausalLM(both.config.text_config)
+    model.model, model.lm_head = both.model.language_model, both.lm_head
+    return model.eval()
 
 
 def loss_of(model, tokens):
@@ -117,15 +164,17 @@ def write_tokens(path, tokens):
 def compare(arguments, name, config, dtype, folder):
     """Prints a line; returns whether all agrees."""
     torch.manual_seed(7)
-    model = hf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").to(dtype)
+    has_images = config.model_type == "gemma3"
+    new_model = hf.Gemma3ForConditionalGeneration if has_images else hf.AutoModelForCausalLM.from_config
+    model = new_model(config).to(dtype)
     initial, exported = folder / "initial", folder / "exported"
     model.save_pretrained(initial, max_shard_size="60KB")
-    tokens = torch.randint(0, config.vocab_size, (BATCH * LENGTH + 1,))
+    tokens = torch.randint(0, COMMON["vocab_size"], (BATCH * LENGTH + 1,))
     write_tokens(folder / "tokens.bin", tokens)
     (folder / "again").mkdir()
 
     # Opened anew: the cast to 16 bits has rounded the model's rotary angles, which no file holds.
-    theirs = hf.AutoModelForCausalLM.from_pretrained(initial, attn_implementation="eager", dtype=torch.float32)
+    theirs = text_part(initial, config)
     loss = one_step(theirs, tokens)
     ours = kzero_step(arguments, initial, folder / "tokens.bin", folder)
     subprocess.run([arguments.kzero, "convert", folder / "checkpoints", exported], check=True, stdout=subprocess.DEVNULL)
@@ -140,7 +189,7 @@ def compare(arguments, name, config, dtype, folder):
     strangers = sorted(info["missing_keys"]) + sorted(info["unexpected_keys"])
     agrees = abs(ours - loss) < 1e-5 and weights < allowed and after < 1e-5 and not strangers
     print(
-        f"{name:16} loss {loss:.6f}, kzero's off by {abs(ours - loss):.1e}; weights after a step by {weights:.1e} ({worst}); "
+        f"{name:18} loss {loss:.6f}, kzero's off by {abs(ours - loss):.1e}; weights after a step by {weights:.1e} ({worst}); "
         f"exported, off by {after:.1e}; missing or unexpected {strangers or 'none'}{'' if agrees else '  DIFFERS'}"
     )
     return agrees
