@@ -1,4 +1,4 @@
-// The logistic function, used by GELU and SwiGLU.
+// The logistic function, used by activations.
 #pragma once
 
 #include "kernels/exponential.hpp"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/gated.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/norm.hpp"
-#include "kernels/swiglu.hpp"
 
 namespace kzero::model {
 

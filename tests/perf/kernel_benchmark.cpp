@@ -12,12 +12,12 @@
 #include <string_view>
 
 #include "kernels/attention/backends.hpp"
+#include "kernels/gated.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/norm.hpp"
 #include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
-#include "kernels/swiglu.hpp"
 #include "runtime/session.hpp"
 
 namespace {
@@ -101,6 +101,8 @@ void measure_rows(const Clock& clock, double copy_rate) {
       [&] { kernels::gelu_backward<T>(exec, in, y.matrix()); });
   row("swiglu_forward", rows * wide / 2, 3 * sizeof(T),
       [&] { kernels::swiglu_forward<T>(exec, in, Matrix<T>(y.matrix().data(), rows, wide / 2)); });
+  row("geglu_forward", rows * wide / 2, 3 * sizeof(T),
+      [&] { kernels::geglu_forward<T>(exec, in, Matrix<T>(y.matrix().data(), rows, wide / 2)); });
   row("layernorm_forward", rows * hidden, 2 * sizeof(T), [&] {
     kernels::layernorm_forward<T>(exec, narrow.matrix(), parameters.row(0), parameters.row(1),
                                   1e-5F, dx.matrix(), statistics.row(0), statistics.row(1));

@@ -6,6 +6,7 @@
 #include "kernels/adamw.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/embedding.hpp"
+#include "kernels/gated.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/norm.hpp"
@@ -13,7 +14,6 @@
 #include "kernels/rotary.hpp"
 #include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
-#include "kernels/swiglu.hpp"
 #include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"
 
@@ -104,14 +104,17 @@ TEST(ThreadCount, GeluDoesNotDependOnIt) {
   });
 }
 
-TEST(ThreadCount, SwigluDoesNotDependOnIt) {
+TEST(ThreadCount, GatedActivationsDoNotDependOnIt) {
   const Guarded<float> x(numbers<float>(row_count * 2 * width, 1, 4));
   const auto gate_up = x.matrix(row_count, 2 * width);
   expect_same_bits([&](const Execution& exec) {
-    const Guarded<float> y(row_count * width), d(numbers<float>(row_count * 2 * width, 2));
+    const Guarded<float> y(row_count * width), d(numbers<float>(row_count * 2 * width, 2)),
+        z(row_count * width), e(numbers<float>(row_count * 2 * width, 3));
     swiglu_forward<float>(exec, gate_up, y.matrix(row_count, width));
     swiglu_backward<float>(exec, gate_up, d.matrix(row_count, 2 * width));
-    return joined({&y, &d});
+    geglu_forward<float>(exec, gate_up, z.matrix(row_count, width));
+    geglu_backward<float>(exec, gate_up, e.matrix(row_count, 2 * width));
+    return joined({&y, &d, &z, &e});
   });
 }
 

@@ -1,5 +1,6 @@
-// SwiGLU (Shazeer, arXiv 2002.05202), the activation of Llama's feed-forward layer: silu(gate) *
-// up, silu(g) = g * sigmoid(g). One GEMM computes gate and up.
+// Gated activations of feed-forward layers (Shazeer, arXiv 2002.05202): y = act(gate) * up. One
+// GEMM computes gate and up. SwiGLU, as in Llama, has silu(g) = g * sigmoid(g); GeGLU, as in Gemma,
+// has the tanh form of GELU (kernels/gelu.hpp).
 #pragma once
 
 #include "kernels/row.hpp"
@@ -16,5 +17,13 @@ void swiglu_forward(const Execution& exec, Matrix<const T> gate_up, Matrix<T> y)
 /// [N,2F].
 template <class T>
 void swiglu_backward(const Execution& exec, Matrix<const T> gate_up, Matrix<T> d);
+
+/// The same as swiglu_forward, with GELU.
+template <class T>
+void geglu_forward(const Execution& exec, Matrix<const T> gate_up, Matrix<T> y);
+
+/// The same as swiglu_backward, with GELU.
+template <class T>
+void geglu_backward(const Execution& exec, Matrix<const T> gate_up, Matrix<T> d);
 
 }  // namespace kzero::kernels
