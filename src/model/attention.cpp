@@ -320,9 +320,10 @@ void Attention<T>::qkv_backward(const Context<T>& c, const BlockPass<T>& pass, c
 template <class T>
 void Attention<T>::cache(memory::Arenas& arenas, Activations& shared,
                          const kernels::CacheShape& shape, Index rows) {
-  cached_elements_ = shape.elements();
-  cache_ = {arenas.take<T>(memory::Category::activations, cached_elements_),
-            arenas.take<T>(memory::Category::activations, cached_elements_)};
+  cache_shape_ = window_ > 0 ? shape.in_window(window_, rows) : shape;
+  const Index elements = cache_shape_.elements();
+  cache_ = {arenas.take<T>(memory::Category::activations, elements),
+            arenas.take<T>(memory::Category::activations, elements)};
   const LocalShape& own = shape_.own;
   normal_ = shared.take<T>(false, "norm1", rows, shape_.hidden);
   statistics_ = {shared, false, "mean1", "rstd1", shape_, rows};
@@ -333,7 +334,7 @@ void Attention<T>::cache(memory::Arenas& arenas, Activations& shared,
 
 template <class T>
 void Attention<T>::clear_cache(const Execution& exec) {
-  const auto count = static_cast<std::size_t>(cached_elements_);
+  const auto count = static_cast<std::size_t>(cache_shape_.elements());
   kernels::fill<T>(exec, Vector<T>(cache_.keys, count), 0);
   kernels::fill<T>(exec, Vector<T>(cache_.values, count), 0);
 }
@@ -354,9 +355,9 @@ void Attention<T>::step(const CachedRows<T>& rows, const T* unit, Matrix<const T
     in.q = {rotated.data(), stride}, in.k = {rotated.data() + own.width, stride};
   }
   const Matrix<T> attention = rows.of(attention_);
-  kernels::store_keys_values<T>(rows.exec, rows.cache, rows.places, in.k, in.v, cache_);
-  kernels::cached_attention<T>(rows.exec, rows.cache, rows.places, in.q, cache_, attention, window_,
-                               shape_.attention_scale);
+  kernels::store_keys_values<T>(rows.exec, cache_shape_, rows.places, in.k, in.v, cache_);
+  kernels::cached_attention<T>(rows.exec, cache_shape_, rows.places, in.q, cache_, attention,
+                               window_, shape_.attention_scale);
   projection_.step_to_stream(rows, unit, attention, x, y);
 }
 

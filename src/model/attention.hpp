@@ -82,7 +82,7 @@ class Attention : public Half<T> {
   kernels::AttentionProblem problem_{};
 
   kernels::KeyValueCache<T> cache_{};  // of generation
-  Index cached_elements_ = 0;
+  kernels::CacheShape cache_shape_{};
 };
 
 }  // namespace kzero::model

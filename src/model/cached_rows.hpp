@@ -17,7 +17,6 @@ struct CachedRows {
   tensor::Gemm* gemm = nullptr;
   const TensorGroup<T>& group;
   Products products = Products::library;
-  kernels::CacheShape cache{};
   kernels::RowPlaces places{};   // [R]
   Matrix<const float> rotary{};  // rotary_table of the cache's positions, or empty
   T* share = nullptr;            // [R,D] with a tensor group, else null

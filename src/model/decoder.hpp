@@ -21,8 +21,9 @@ struct PlacedToken {
 };
 
 /// All functions are collective over the tensor group. Its ranks pass the same tokens and get the
-/// same logits. Positions of a sequence are written in ascending order. Writing a position again
-/// discards the later ones. Logits are valid until the next call.
+/// same logits. Positions of a sequence are written in ascending order. Writing position 0 again
+/// discards the later ones: a layer with a window no longer has those before it. Logits are valid
+/// until the next call.
 class Decoder {
  public:
   Decoder() = default;

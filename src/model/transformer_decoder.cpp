@@ -183,7 +183,6 @@ void TransformerDecoder<T>::run(std::span<const PlacedToken> rows, Products prod
                            .gemm = gemm_,
                            .group = group_,
                            .products = products,
-                           .cache = cache_,
                            .places = {Vector<const Index>(sequences_.data(), count),
                                       Vector<const Index>(positions_.data(), count)},
                            .rotary = rotary_,

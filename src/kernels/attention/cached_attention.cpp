@@ -12,13 +12,14 @@ using CacheScratch = Kokkos::View<float*, Execution::scratch_memory_space, Kokko
 template <class T>
 struct CachedHeads {
   T *keys, *values;
-  Index kv_heads, head_elements, width;
+  Index kv_heads, places, head_elements, width;
 
   CachedHeads(const CacheShape& shape, const KeyValueCache<T>& cache)
       : keys(cache.keys),
         values(cache.values),
         kv_heads(shape.kv_heads),
-        head_elements(shape.blocks() * cache_block * shape.head_width),
+        places(shape.blocks() * cache_block),
+        head_elements(places * shape.head_width),
         width(shape.head_width) {}
 
   KOKKOS_INLINE_FUNCTION Index begin(Index sequence, Index head) const {
@@ -31,7 +32,7 @@ template <class T>
 struct Query {
   const T *q, *keys, *values;
   T* out;
-  Index first, seen, width;  // keys [first, seen)
+  Index first, seen, places, width;  // keys [first, seen)
   float scale;
   float *scores, *sums;
 };
@@ -87,9 +88,9 @@ KOKKOS_INLINE_FUNCTION void attend(const Team& team, const Query<T>& a) {
   for_each(team, a.width, [=](Index c) { sums[c] = 0; });
   float largest = -Kokkos::Experimental::infinity_v<float>, total = 0;
   for (Index first = a.first / cache_block * cache_block; first < a.seen; first += cache_block) {
-    const Index count = Kokkos::min(Index{cache_block}, a.seen - first);
+    const Index count = Kokkos::min(Index{cache_block}, a.seen - first), place = first % a.places;
     team.team_barrier();  // the previous block has been read
-    score_block(team, a, a.keys + first * a.width);
+    score_block(team, a, a.keys + place * a.width);
     team.team_barrier();
     if (first < a.first) {  // the keys before the window weigh nothing
       for_each(team, a.first - first,
@@ -103,7 +104,7 @@ KOKKOS_INLINE_FUNCTION void attend(const Team& team, const Query<T>& a) {
     for_each(team, count, [=](Index j) { scores[j] = exponential(scores[j] - new_largest); });
     team.team_barrier();
     total = total * factor + sum(team, count, [=](Index j) { return scores[j]; });
-    add_values(team, a, a.values + first * a.width, count, factor);
+    add_values(team, a, a.values + place * a.width, count, factor);
     largest = new_largest;
   }
   team.team_barrier();
@@ -126,14 +127,14 @@ void store_keys_values(const Execution& exec, const CacheShape& shape, const Row
       "kzero::kernels::store_keys_values",
       Policy(exec, static_cast<int>(rows.position.extent(0)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
-        const Index i = team.league_rank(), position = at.position(i);
-        const Index block = position / cache_block * cache_block, inside = position % cache_block;
+        const Index i = team.league_rank(), place = at.position(i) % heads.places;
+        const Index block = place / cache_block * cache_block, inside = place % cache_block;
         for_each(team, kv_heads * width, [=](Index element) {
           const Index head = element / width, c = element % width;
           const Index begin = heads.begin(at.sequence(i), head);
           heads.keys[begin + block * width + c * cache_block + inside] =
               keys.data[i * keys.stride + element];
-          heads.values[begin + position * width + c] = values.data[i * values.stride + element];
+          heads.values[begin + place * width + c] = values.data[i * values.stride + element];
         });
       });
 }
@@ -158,8 +159,8 @@ void cached_attention(const Execution& exec, const CacheShape& shape, const RowP
         const Index first = window > 0 ? Kokkos::max(Index{0}, seen - window) : Index{0};
         float* scratch = CacheScratch(team.team_scratch(0), cache_block + width).data();
         attend<T>(team, {queries.data + i * queries.stride + head * width, cached.keys + begin,
-                         cached.values + begin, &out(i, head * width), first, seen, width, factor,
-                         scratch, scratch + cache_block});
+                         cached.values + begin, &out(i, head * width), first, seen, cached.places,
+                         width, factor, scratch, scratch + cache_block});
       });
 }
 

@@ -4,6 +4,8 @@
 // number of threads.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/attention/attention.hpp"
 
 namespace kzero::kernels {
@@ -11,14 +13,24 @@ namespace kzero::kernels {
 /// Adjacent keys of a cache: a block holds [d, cache_block] of one head.
 inline constexpr Index cache_block = 64;
 
+/// Positions may exceed the capacity: one takes the place of another, as many positions before as
+/// there are places. Places are whole blocks, so a block always has adjacent positions, and a sum's
+/// order is that of positions.
 struct CacheShape {
   Index sequences = 0;   // S
-  Index capacity = 0;    // positions per sequence
+  Index capacity = 0;    // positions per sequence that are kept
   Index heads = 0;       // H
   Index kv_heads = 0;    // K, a divisor of H
   Index head_width = 0;  // d
 
   Index blocks() const { return ceil_div(capacity, cache_block); }
+  /// For rows that see a window. A call stores up to `rows` positions of a sequence before the
+  /// first of them is computed.
+  CacheShape in_window(Index window, Index rows) const {
+    CacheShape shape = *this;
+    shape.capacity = std::min(capacity, window + rows - 1);
+    return shape;
+  }
   /// Number of elements of the keys, and of the values.
   Index elements() const { return sequences * kv_heads * blocks() * cache_block * head_width; }
 };

@@ -97,10 +97,11 @@ struct GuardedCache {
   KeyValueCache<T> view() const { return {keys.data(), values.data()}; }
 };
 
-/// Stores the keys and values of the given rows of the case in one call, then attends.
+/// Stores the keys and values of the given rows of the case in one call, then attends. The cache
+/// has the shape `kept`.
 template <class T>
 std::vector<T> attend_rows(const CachedCase<T>& c, const GuardedCache<T>& cache,
-                           const std::vector<Index>& numbers) {
+                           const std::vector<Index>& numbers, const CacheShape& kept) {
   std::vector<Index> sequences, positions;
   std::vector<T> q, k, v;
   for (const Index row : numbers) {
@@ -113,9 +114,9 @@ std::vector<T> attend_rows(const CachedCase<T>& c, const GuardedCache<T>& cache,
   const Guarded<Index> sequence(sequences), position(positions);
   const Guarded<T> queries(q), keys(k), values(v), out(count * c.q_width());
   const RowPlaces places{sequence.vector(), position.vector()};
-  store_keys_values<T>(Execution(), c.shape, places, {keys.data(), c.kv_width()},
+  store_keys_values<T>(Execution(), kept, places, {keys.data(), c.kv_width()},
                        {values.data(), c.kv_width()}, cache.view());
-  cached_attention<T>(Execution(), c.shape, places, {queries.data(), c.q_width()}, cache.view(),
+  cached_attention<T>(Execution(), kept, places, {queries.data(), c.q_width()}, cache.view(),
                       out.matrix(count, c.q_width()), c.window, c.scale);
   return out.host();
 }
@@ -130,13 +131,13 @@ void check_cached(const CacheShape& shape, Index window = 0, float scale = 0) {
     for (Index head = 0; head < shape.heads; ++head) plain_head(c, row, head, expected);
   }
   const GuardedCache<T> whole(shape), stepwise(shape);
-  const auto at_once = attend_rows(c, whole, all);
+  const auto at_once = attend_rows(c, whole, all, shape);
   expect_close(at_once, expected, c.name());
   // One position of all sequences at a time, in reverse order of sequences, gives the same bits.
   for (Index t = 0; t < shape.capacity; ++t) {
     std::vector<Index> step;
     for (Index s = shape.sequences - 1; s >= 0; --s) step.push_back(s * shape.capacity + t);
-    const auto rows = attend_rows(c, stepwise, step);
+    const auto rows = attend_rows(c, stepwise, step, shape);
     for (std::size_t i = 0; i < step.size(); ++i) {
       const auto part = [&](const std::vector<T>& from, Index row) {
         return std::vector<T>(from.begin() + row * c.q_width(),
@@ -156,6 +157,33 @@ TYPED_TEST(CachedAttention, MatchesThePlainLoopAndStepsHaveTheSameBits) {
   check_cached<TypeParam>({2, 64, 4, 4, 64});
   for (const Index window : {1, 5, 64, 65, 130})
     check_cached<TypeParam>({2, 131, 2, 1, 10}, window);
+}
+
+/// Compares a cache for a window with one of all positions, in passes over one sequence and over
+/// the next.
+template <class T>
+void check_window_cache(const CacheShape& shape, Index window, Index rows) {
+  const CachedCase<T> c(shape, window, 0);
+  const CacheShape kept = shape.in_window(window, rows);
+  ASSERT_LT(kept.blocks(), shape.blocks());
+  const GuardedCache<T> all(shape), ring(kept);
+  for (Index begin = 0; begin < shape.capacity; begin += rows) {
+    for (Index s = 0; s < shape.sequences; ++s) {
+      std::vector<Index> pass;
+      for (Index t = begin; t < std::min(begin + rows, shape.capacity); ++t)
+        pass.push_back(s * shape.capacity + t);
+      ASSERT_TRUE(
+          tests::same_bits(attend_rows(c, ring, pass, kept), attend_rows(c, all, pass, shape)))
+          << c.name() << ", " << rows << " rows from " << begin;
+    }
+  }
+}
+
+TYPED_TEST(CachedAttention, KeepsTheBitsInACacheForTheWindow) {
+  for (const Index rows : {1, 5, 64, 65}) {
+    for (const Index window : {1, 33, 64, 65, 100})
+      check_window_cache<TypeParam>({2, 400, 2, 1, 10}, window, rows);
+  }
 }
 
 TYPED_TEST(CachedAttention, MultipliesScoresByAnotherFactor) {

@@ -209,6 +209,35 @@ TEST_P(DecoderOf, OtherSequencesDoNotShow) {
   check_composition<fp16>(GetParam().model(), text);
 }
 
+// A window of 40 and passes of 16 rows: a sequence has 64 places in two layers, and 256 in the
+// third. With as many sequences as positions, a pass may have so many rows that no cache is
+// shorter.
+TEST(DecoderWithWindows, HasShorterCachesAndTheSameBits) {
+  deck::Model m = windows();
+  m.sequence = 256, m.window = 40;
+  const model::DecoderShape shape{text_batch, m.sequence, 16};
+  DecodedModel<bf16> ring(m, shape), whole(m, {m.sequence, m.sequence, 16});
+  const auto bytes = model::decoder_bytes(m, {shape, nullptr}, Dtype::bf16);
+  EXPECT_EQ(bytes[memory::position(memory::Category::activations)],
+            2 * 2 * m.kv_heads * m.head_dim * text_batch * (2 * 64 + 256));
+  std::vector<Token> text;
+  for (const double x : numbers<float>(m.sequence, 5))
+    text.push_back(static_cast<Token>(std::abs(x) * static_cast<double>(text_vocab)));
+  const std::span<const Token> tokens(text);
+  std::vector<Index> lengths{150, 9, 70};
+  for (Index b = 0; b < text_batch; ++b) {
+    const auto prompt = tokens.first(lengths[b]);
+    ASSERT_TRUE(same_bits(ring.read(b, 0, prompt), whole.read(b, 0, prompt))) << lengths[b];
+  }
+  for (; lengths[0] < m.sequence; ++lengths[0], ++lengths[1], ++lengths[2]) {
+    std::vector<model::PlacedToken> rows;
+    for (Index b = 0; b < text_batch; ++b) rows.push_back({text[lengths[b]], b, lengths[b]});
+    ASSERT_TRUE(same_bits(ring.step(rows), whole.step(rows))) << lengths[0];
+  }
+  // Another prompt takes the place of a sequence that has ended.
+  ASSERT_TRUE(same_bits(ring.read(0, 0, tokens.last(90)), whole.read(0, 0, tokens.last(90))));
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, DecoderOf,
                          testing::Values(Family{"gpt2", gpt2}, Family{"untied_gpt2", untied_gpt2},
                                          Family{"llama", llama}, Family{"qwen2", qwen2},
