@@ -3,7 +3,9 @@
 //
 //   kernel_benchmark [repeats]              OMP_NUM_THREADS is 1 unless set
 //   kernel_benchmark [repeats] documents    attention alone, by the length of packed documents
+//   kernel_benchmark [repeats] windows      attention alone, by the window; see compare_windows.py
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -124,9 +126,16 @@ void measure_rows(const Clock& clock, double copy_rate) {
   });
 }
 
-/// Documents of equal length in every sequence, the last as long as there is room.
+/// Documents of equal length in every sequence, the last as long as there is room, or one document
+/// in which a row sees a window.
 class EqualDocuments {
  public:
+  static EqualDocuments in_window(const kernels::AttentionShape& s, Index window) {
+    EqualDocuments rows(s, s.sequence);
+    kernels::window_of({}, {}, window, s.sequence, {rows.begin_.data(), rows.begin_.extent(0)},
+                       {rows.end_.data(), rows.end_.extent(0)});
+    return rows;
+  }
   EqualDocuments(const kernels::AttentionShape& s, Index length)
       : begin_("kzero::tests::begin", s.batch * s.sequence),
         end_("kzero::tests::end", s.batch * s.sequence) {
@@ -152,9 +161,10 @@ struct AttentionSeconds {
   double forward, backward;
 };
 
-template <class T>
+/// The seconds of fastest(call) for forward and for backward, on so many threads.
+template <class T, class Clock>
 AttentionSeconds attention_seconds(const Clock& clock, const kernels::AttentionShape& s,
-                                   const kernels::Documents& documents) {
+                                   const kernels::Documents& documents, Index threads = 1) {
   const Index rows = s.batch * s.sequence;
   const tensor::Execution exec;
   const Numbers<T> qkv(rows, s.qkv_width()), out(rows, s.width()), dout(rows, s.width()),
@@ -163,7 +173,7 @@ AttentionSeconds attention_seconds(const Clock& clock, const kernels::AttentionS
   const Index stride = s.qkv_width();
   const auto attention =
       kernels::attention_backends<T>().back().make({s, dtype_of<T>, stride, stride, stride});
-  const Index bytes = attention->scratch_bytes(1);
+  const Index bytes = attention->scratch_bytes(threads);
   const Numbers<float> scratch(1, bytes / static_cast<Index>(sizeof(float)));
   attention->start(scratch.row(0));
   const auto in = kernels::operands_in(Matrix<const T>(qkv.matrix()), s);
@@ -219,6 +229,51 @@ void measure_documents(const char* precision, int repeats, const kernels::Attent
   }
 }
 
+/// Seconds of the process' threads in user mode, which a busy machine changes little.
+class ProcessorClock {
+ public:
+  explicit ProcessorClock(int repeats) : repeats_(repeats) {}
+
+  template <class F>
+  double fastest(const F& call) const {
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < repeats_; ++i) {
+      const double begin = now();
+      call();
+      Kokkos::fence("kzero::tests::kernel");
+      best = std::min(best, now() - begin);
+    }
+    return best;
+  }
+
+ private:
+  static double now() {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    return static_cast<double>(used.ru_utime.tv_sec) +
+           1e-6 * static_cast<double>(used.ru_utime.tv_usec);
+  }
+
+  int repeats_;
+};
+
+template <class T>
+void measure_windows(const char* precision, int repeats) {
+  const ProcessorClock clock(repeats);
+  const Index threads = tensor::Execution().concurrency();
+  for (const Index sequence : {4096, 16384}) {
+    for (const Index window : {256, 1024, 4096, 0}) {
+      const kernels::AttentionShape s{1, sequence, 8, 8, 64};
+      if (window >= sequence) continue;
+      const auto rows = EqualDocuments::in_window(s, window);
+      const auto [forward, backward] =
+          attention_seconds<T>(clock, s, window > 0 ? rows.view() : kernels::Documents{}, threads);
+      fmt::print("{} T {:>5} window {:>4}  forward {:>7.3f} s  backward {:>7.3f} s\n", precision,
+                 sequence, window, forward, backward);
+    }
+  }
+}
+
 template <class T>
 void measure(const char* precision, int repeats, double copy_rate) {
   const Clock clock(repeats);
@@ -251,6 +306,11 @@ int main(int argc, char** argv) {
     const kernels::AttentionShape shape{1, 2048, 8, 8, 64};
     measure_documents<float>("fp32", repeats, shape);
     measure_documents<kzero::bf16>("bf16", repeats, shape);
+    return 0;
+  }
+  if (argc > 2 && std::string_view(argv[2]) == "windows") {
+    measure_windows<float>("fp32", repeats);
+    measure_windows<kzero::bf16>("bf16", repeats);
     return 0;
   }
   const double copy_rate = copy_bytes_per_second();
