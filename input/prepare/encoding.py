@@ -8,6 +8,7 @@ import signal
 from concurrent.futures.process import BrokenProcessPool
 
 from .documents import InputError
+from .patterns import ENDING_AT_LINES, GPT2
 from .shards import little_endian, token_array
 
 BATCH = 1 << 20  # characters that a process encodes at a time
@@ -19,7 +20,7 @@ def allows_cuts(rules):
     steps = steps.get("pretokenizers", [steps])
     last = steps[-1] if steps else {}
     splits = [step.get("pattern", {}).get("Regex", "") for step in steps[:-1] if step.get("type") != "Digits"]
-    known = last.get("use_regex", True) if not splits else len(splits) == 1 and r"|\s*[\r\n]+|\s+(?!\S)|\s+" in splits[0]
+    known = last.get("use_regex", True) if not splits else len(splits) == 1 and splits[0] in (GPT2, *ENDING_AT_LINES)
     return (
         last.get("type") == "ByteLevel"
         and not last.get("add_prefix_space", True)

@@ -6,16 +6,9 @@ evaluate cannot compute bits per byte. tests/prepare compares both implementatio
 
 import json
 
-from . import piece_rules
+from . import pattern_rules, piece_rules
 from .documents import InputError
 from .rule_checks import allow, allow_keys, check_id, flag, is_same, refuse
-
-LLAMA3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
-    r"\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-QWEN2 = LLAMA3.replace("{1,3}", "")
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
 def byte_symbols():
@@ -40,11 +33,16 @@ def check_digits(rules, prefix):
 
 
 def check_split(rules, prefix):
-    """The patterns match every character of a text, so that what they match may be isolated, or all else removed."""
     allow_keys(rules, prefix, "type", "pattern", "behavior", "invert")
     allow(rules.get("behavior"), prefix + "behavior", "Removed" if flag(rules, prefix, "invert", False) else "Isolated")
-    if rules.get("pattern") not in ({"Regex": GPT2}, {"Regex": LLAMA3}, {"Regex": QWEN2}):
-        refuse(prefix + "pattern", rules.get("pattern"), "kzero has only the patterns of GPT-2, Llama 3 and Qwen 2")
+    pattern = rules.get("pattern")
+    regex = pattern.get("Regex") if isinstance(pattern, dict) and len(pattern) == 1 else None
+    if not isinstance(regex, str):
+        refuse(prefix + "pattern", pattern, 'kzero reads only {"Regex": text} there')
+    try:
+        pattern_rules.check(regex)
+    except pattern_rules.UnknownPattern as problem:
+        refuse(prefix + "pattern", pattern, f"kzero does not read {problem}; a pattern may have {pattern_rules.PARTS}")
 
 
 def check_step(rules, key, is_last):

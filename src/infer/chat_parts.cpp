@@ -14,8 +14,7 @@ namespace {
 
 /// White space as Python's str.strip() knows it, with which templates remove it.
 bool is_space(const tokenizer::Character& character) {
-  return character.kind == tokenizer::CharacterClass::space ||
-         (character.code >= 0x1C && character.code <= 0x1F);
+  return character.is_space() || (character.code >= 0x1C && character.code <= 0x1F);
 }
 
 std::string_view stripped(std::string_view text) {

@@ -44,7 +44,8 @@ void read_metaspace(const Rules& rules, const Json& value, SentencePiece& read) 
   read.marks.first = scheme == "never"   ? FirstMark::never
                      : scheme == "first" ? FirstMark::if_missing_at_the_top
                                          : FirstMark::if_missing;
-  if (rules.flag_of(value, prefix, "split", true)) read.steps.push_back({Split::space_marks});
+  if (!rules.flag_of(value, prefix, "split", true)) return;
+  read.steps.push_back({std::make_shared<Pattern>("\u2581[^\u2581]*|[^\u2581]+")});
 }
 
 /// Once the normalizer has written the marks, Gemma's split at spaces finds none.

@@ -1,20 +1,33 @@
-// Unicode as in Hugging Face's tokenizers 0.23, with any ICU from version 72 on: character classes
-// of Unicode 16, and composition (NFC) of Unicode 9. Newer characters are left unchanged.
+// Unicode as in Hugging Face's tokenizers 0.23, with any ICU from version 72 on: the general
+// categories of Unicode 16, and composition (NFC) of Unicode 9. Newer characters are left
+// unchanged.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace kzero::tokenizer {
 
-enum class CharacterClass : std::uint8_t { letter, number, space, other };
+/// Sets of characters by their properties: bits of general categories, and two bits for white space
+/// and everything else. A character has one bit of each kind.
+using Properties = std::uint32_t;
+inline constexpr Properties white_space = Properties{1} << 30U;
+inline constexpr Properties no_white_space = Properties{1} << 31U;
+inline constexpr Properties all_categories = white_space - 1;
+
+/// The bits of a general category, such as "Lu", or of a group of them, such as "L". Nothing for
+/// other names.
+std::optional<Properties> categories_named(std::string_view name);
 
 struct Character {
   std::int32_t code = 0;  // -1: the bytes are not UTF-8
-  CharacterClass kind = CharacterClass::other;
+  Properties properties = 0;
   std::size_t end = 0;  // the byte after it
+
+  bool is_space() const { return (properties & white_space) != 0; }
 };
 
 /// The character that begins at byte `begin` < text.size() of UTF-8 text.

@@ -10,6 +10,7 @@ import importlib.util
 import io
 import json
 import os
+import random
 import resource
 import shutil
 import signal
@@ -20,6 +21,7 @@ import tempfile
 import time
 import unittest
 from array import array
+from collections import Counter
 from pathlib import Path
 from unittest import mock
 
@@ -610,6 +612,42 @@ class Rules(unittest.TestCase):
                     accepted, refused = accepted + (not here), refused + bool(here)
         self.assertGreater(accepted, 50)
         self.assertGreater(refused, 200)
+
+    def test_each_pattern_is_judged_alike(self):
+        from prepare import patterns
+
+        rules = json.loads((TOKENIZERS / "llama3" / "tokenizer.json").read_text())
+        split = rules["pre_tokenizer"]["pretokenizers"][0]
+        known = [patterns.GPT2, *patterns.ENDING_AT_LINES]
+        # Parts of patterns in any order: more are refused than read.
+        parts = [
+            *"ab|()[]-^.*+?{},&$\\'",
+            "(?:",
+            "(?i:",
+            "(?!",
+            ")?",
+            "[^",
+            "{1,3}",
+            "\\p{L}",
+            "\\P{Lu}",
+            "\\p{",
+            "\\s",
+            "\\n",
+            "ss",
+            "\u00e4",
+        ]
+        draw = random.Random(5)
+        some = ["".join(draw.choices(parts, k=draw.randint(1, 7))) for _ in range(400)]
+        outcomes = Counter()
+        for pattern in [*known, *some]:
+            with self.subTest(pattern=pattern):
+                split["pattern"] = {"Regex": pattern}
+                here, there = (refusal(rules).partition(", but ")[2] for refusal in (self.refusal_here, self.refusal_there))
+                self.assertEqual(here, there)
+                outcomes[bool(here), pattern in known] += 1
+        self.assertEqual(outcomes[False, True], len(known))
+        self.assertGreater(outcomes[False, False], 20)
+        self.assertGreater(outcomes[True, False], 100)
 
 
 METASPACE = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False, "add_prefix_space": True}

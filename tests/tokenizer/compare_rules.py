@@ -15,6 +15,17 @@ from compare_wheel import differences, printed, random_text, word_ends
 
 MISSING = [4, 6, 19, 20, 22, 29, 192, 193, 241, 242, *range(245, 256)]  # bytes that SmolLM2's vocabulary lacks
 
+# DeepSeek V3, and DeepSeek LLM: what is between their matches is a word too.
+DEEPSEEK = (
+    r"\p{N}{1,3}",
+    "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|"
+    r"\s+(?!\S)|\s+",
+)
+OLDER_DEEPSEEK = ("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+")
+POSSESSIVE = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s*[\r\n]|\s+(?!\S)|\s"
+BACKTRACKING = r"a*(?:ab|a)?b{1,2}(?:c|cc)?|\d{2,}[-x]?|(?i:[a-f]k?s|k[0-9])|\D\S{2}(?!\p{Ll}|\p{M})|\P{L}[^\S\n]+"
+
 
 def byte_level(**options):
     return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True, **options}
@@ -55,7 +66,7 @@ def without_bytes(rules, missing):
 
 def cases(rules):
     """{name: rules}."""
-    from prepare.rules import GPT2, LLAMA3, QWEN2
+    from prepare.patterns import GPT2, GPT4O, LLAMA3, QWEN2, TEKKEN
 
     lacking = without_bytes(rules, MISSING)
     unknown = {**lacking["model"], "unk_token": "the"}
@@ -83,6 +94,14 @@ def cases(rules):
         "all that does not match is removed": sequence(split(LLAMA3, "Removed", True), byte_level(use_regex=False)),
         "GPT-2's pattern": sequence(split(GPT2), byte_level(use_regex=False)),
         "a ByteLevel in a sequence": sequence(byte_level()),
+        "Mistral's pattern": sequence(split(TEKKEN), byte_level(use_regex=False)),
+        "GPT-4o's pattern": sequence(split(GPT4O), byte_level(use_regex=False)),
+        "DeepSeek's patterns": sequence(*map(split, DEEPSEEK), byte_level(use_regex=False)),
+        "DeepSeek's older patterns": sequence(*map(split, OLDER_DEEPSEEK), digits(True), byte_level(use_regex=False)),
+        "Falcon's digits": sequence(split("[0-9][0-9][0-9]"), byte_level()),
+        "a pattern that gives nothing back": sequence(split(POSSESSIVE), byte_level(use_regex=False)),
+        "a pattern that gives much back": sequence(split(BACKTRACKING), byte_level(use_regex=False)),
+        "only letters are kept": sequence(split(r"[\p{L}\p{M}]+", "Removed", True), byte_level(use_regex=False)),
     }
     frames = {
         "a beginning": {"type": "Sequence", "processors": [byte_level(), template(["<s>", "A"], **{"<s>": [768]})]},
