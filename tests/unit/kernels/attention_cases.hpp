@@ -367,6 +367,40 @@ void check_skipping(Index head_width) {
   EXPECT_TRUE(tests::same_bits(run(qkv, dout), expected)) << "width " << head_width;
 }
 
+/// Does the same for a window of 64 tokens in rows of 384: nothing of the first third affects the
+/// last, nor does a query of the last affect the keys of the first.
+template <class Implementation, class T>
+void check_window_skipping(Index head_width) {
+  const AttentionShape s = make_shape(1, 3 * 384, 1, head_width);
+  const Index rows = s.sequence, d = head_width, width = s.qkv_width();
+  const DeviceDocuments window(DocumentRows(1, rows, {rows}).in_window(64, rows));
+  const auto backend = Implementation::template make<T>(problem_of<T>(s));
+  const Guarded<float> scratch(backend->scratch_bytes(1) / 4);
+  backend->start(scratch.vector());
+  // Rows [from, from + 384) of the results, with rows [bad, bad + 384) of the operands spoilt.
+  const auto run = [&](Index from, Index bad) {
+    auto qkv = numbers<T>(rows * width, 1, 2), dout = numbers<T>(rows * d, 2);
+    if (bad >= 0) {
+      const T nan = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+      std::fill_n(qkv.begin() + bad * width, 384 * width, nan);
+      std::fill_n(dout.begin() + bad * d, 384 * d, nan);
+    }
+    const Guarded<T> in(qkv), g(dout), out(rows * d), gradient(rows * width);
+    const Guarded<float> logs(rows);
+    const auto operands = operands_in<const T>(in.matrix(rows, width), s);
+    backend->forward({}, operands, window.view(), out.matrix(rows, d), logs.matrix(1, rows));
+    backend->backward({}, operands, window.view(), out.matrix(rows, d), logs.matrix(1, rows),
+                      g.matrix(rows, d), operands_in(gradient.matrix(rows, width), s));
+    const std::vector<T> all = out.host(), gradients = gradient.host();
+    std::vector<T> found(all.begin() + from * d, all.begin() + (from + 384) * d);
+    found.insert(found.end(), gradients.begin() + from * width,
+                 gradients.begin() + (from + 384) * width);
+    return found;
+  };
+  EXPECT_TRUE(tests::same_bits(run(768, 0), run(768, -1))) << "width " << head_width;
+  EXPECT_TRUE(tests::same_bits(run(0, 768), run(0, -1))) << "width " << head_width;
+}
+
 template <class Implementation, class T>
 void check_attention(const AttentionShape& s, Index slots = 1) {
   check_forward<Implementation, T>(s, slots);

@@ -52,6 +52,11 @@ TYPED_TEST(Attention, SkipsTilesOfOtherDocuments) {
   check_skipping<Tiled<DeviceArithmetic>, TypeParam>(16);
 }
 
+TYPED_TEST(Attention, SkipsTilesOutsideAWindow) {
+  check_window_skipping<Own, TypeParam>(16);
+  check_window_skipping<Tiled<DeviceArithmetic>, TypeParam>(16);
+}
+
 TYPED_TEST(Attention, DropsWeights) {
   for (const Index sequence : {1, 5, 64, 97, 129, 300}) {
     for (const Index head_width : {1, 33})
