@@ -36,6 +36,8 @@ void draw_initial(const tensor::Execution& exec, std::uint64_t seed, Index numbe
       return kernels::fill<float>(exec, values, 0.0F);
     case param::Init::ones:
       return kernels::fill<float>(exec, values, 1.0F);
+    case param::Init::constant:
+      return kernels::fill<float>(exec, values, width);
     case param::Init::normal:
       return kernels::draw_normal(exec, seed, id, elements, width, values);
     case param::Init::uniform:

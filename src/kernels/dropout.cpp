@@ -18,7 +18,9 @@ template <class F>
 KOKKOS_INLINE_FUNCTION void for_row(const Team& team, const DropoutRows& drawn, Index row,
                                     Index width, const F& set) {
   constexpr int lanes = DropoutRows::lanes, group = DropoutRows::group;
-  if constexpr (tensor::on_host) {
+  if (drawn.threshold == 0) {
+    for_each(team, width, [=](Index j) { set(j, 0U); });
+  } else if constexpr (tensor::on_host) {
     std::uint32_t words[group];
     for (Index first = 0, g = 0; first < width; first += group, ++g) {
       drawn.draw_group(row, g, words);

@@ -15,11 +15,13 @@ struct Dropout {
   std::uint64_t key = 0;        // from the seed
   std::uint64_t sequences = 0;  // counter of the first sequence; the next one's is one step larger
   std::uint32_t threshold = 0;  // draws below drop: p * 2^32; 0: nothing is dropped
-  float scale = 1;              // of kept elements: 1 / (1 - p)
+  float scale = 1;              // of kept elements: 1 / (1 - p), times any factor
 
   static constexpr std::uint64_t step = 1U << 16U;  // between sequences; the numbers of layers
 
-  bool is_on() const { return threshold > 0; }
+  bool drops() const { return threshold > 0; }
+  /// Whether it changes anything.
+  bool is_on() const { return drops() || scale != 1; }
 };
 
 /// Returns the masks of layer `layer`, which is below Dropout::step. The micro-batch's sequences

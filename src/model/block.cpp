@@ -13,7 +13,7 @@ template <class T>
 Block<T>::Block(Declaration& block, const deck::Model& model, Index tile_rows)
     : shape_(block.shape) {
   halves_.push_back(std::make_unique<Attention<T>>(block, model));
-  halves_.push_back(std::make_unique<FeedForward<T>>(block, model, tile_rows));
+  halves_.push_back(std::make_unique<FeedForward<T>>(block, tile_rows));
 }
 
 template <class T>

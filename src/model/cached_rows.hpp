@@ -18,7 +18,7 @@ struct CachedRows {
   const TensorGroup<T>& group;
   Products products = Products::library;
   kernels::RowPlaces places{};   // [R]
-  Matrix<const float> rotary{};  // rotary_table of the cache's positions, or empty
+  Matrix<const float> rotary{};  // rotary_tables of the cache's positions, or empty
   T* share = nullptr;            // [R,D] with a tensor group, else null
 
   Index count() const { return static_cast<Index>(places.position.size()); }

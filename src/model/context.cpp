@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/dropout.hpp"
 #include "kernels/norm.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "model/rotary.hpp"
@@ -60,6 +61,8 @@ void ScratchNeeds::include(const ScratchNeeds& other) {
   sum_columns = std::max(sum_columns, other.sum_columns);
   partial_gradient = std::max(partial_gradient, other.partial_gradient);
   tile_sums = std::max(tile_sums, other.tile_sums);
+  head_squares = std::max(head_squares, other.head_squares);
+  activation_sums = std::max(activation_sums, other.activation_sums);
   for (const kernels::AttentionProblem& problem : other.attention) {
     if (std::ranges::find(attention, problem) == attention.end()) attention.push_back(problem);
   }
@@ -126,13 +129,11 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
     adapter_hidden = Matrix<T>(take(T{}, rows * rank), rows, rank);
     if (has_backward) adapter_grad = Matrix<T>(take(T{}, rows * rank), rows, rank);
   }
-  if (const Index max_elements = needs.partial_gradient; has_backward && max_elements > 0)
-    partial_gradient = Vector<T>(take(T{}, max_elements), max_elements);
-  if (const Index sums = needs.sum_columns; has_backward)
-    partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
+  if (needs.head_squares > 0) head_squares = take(float{}, needs.head_squares);
+  if (has_backward) take_sums(arenas, needs);
   losses = Vector<float>(take(float{}, rows), rows);
-  if (s.positions == PositionKind::rotary)
-    rotary = Matrix<float>(take(float{}, s.sequence * s.head_dim), s.sequence, s.head_dim);
+  if (const Index positions = s.rotary_tables() * s.sequence; s.positions == PositionKind::rotary)
+    rotary = Matrix<float>(take(float{}, positions * s.head_dim), positions, s.head_dim);
   const Index products_bytes =
       tensor::gemm_workspace_bytes(s.longest_bias() * bytes_of(dtype_of<T>));
   auto* products_scratch = take(std::byte{}, products_bytes);
@@ -145,6 +146,20 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
   if (!has_tiles(b, s)) return;
   if (chunks.empty()) divide_into_tiles(b.tile_rows);
   for (Context& part : chunks) part.divide_into_tiles(b.tile_rows);
+}
+
+/// Takes the scratch memory of gradients that are sums.
+template <class T>
+void Context<T>::take_sums(memory::Arenas& arenas, const ScratchNeeds& needs) {
+  const auto take = [&]<class U>(U, Index count) {
+    return arenas.take<U>(memory::Category::workspace, count);
+  };
+  if (const Index elements = needs.partial_gradient; elements > 0)
+    partial_gradient = Vector<T>(take(T{}, elements), elements);
+  const Index groups = kernels::row_groups, columns = needs.sum_columns;
+  partial = Matrix<float>(take(float{}, groups * columns), groups, columns);
+  if (const Index elements = needs.activation_sums; elements > 0)
+    activation_sums = Vector<float>(take(float{}, elements), elements);
 }
 
 /// Scratch memory that a chunk needs alone is the same for all. The gradient of attention's output
@@ -249,6 +264,12 @@ Matrix<T> Context<T>::stream_sum(const Matrix<T>& share) const {
 }
 
 template <class T>
+void Context<T>::add_stream_sum(const Matrix<T>& share, const Matrix<T>& out) const {
+  if (is_split()) return sum_to_stream(share, nullptr, out.data(), out);
+  kernels::add_dropped<T>(*exec, {}, {}, share, out);
+}
+
+template <class T>
 void Context<T>::sum_partial_gradient(Index elements, tensor::Accumulate accumulate,
                                       T* gradient) const {
   const auto count = static_cast<std::size_t>(elements);
@@ -259,11 +280,11 @@ void Context<T>::sum_partial_gradient(Index elements, tensor::Accumulate accumul
 
 template <class T>
 void Context<T>::fill_rotary(const deck::Model& model) {
-  const std::vector<float> table = rotary_table(model);
+  const std::vector<float> tables = rotary_tables(model);
   Kokkos::deep_copy(
       *exec, rotary,
-      tensor::HostMatrix<const float>(table.data(), rotary.extent(0), rotary.extent(1)));
-  exec->fence("kzero::model::rotary_copied");  // before the table is destroyed
+      tensor::HostMatrix<const float>(tables.data(), rotary.extent(0), rotary.extent(1)));
+  exec->fence("kzero::model::rotary_copied");  // before the tables are destroyed
 }
 
 #define KZERO_INSTANTIATE(T) template struct Context<T>;

@@ -40,6 +40,8 @@ struct ScratchNeeds {
   Index sum_columns = 0;       // the columns of the widest gradient that is a sum over rows
   Index partial_gradient = 0;  // of the largest gradient that a tensor group sums in one call
   Index tile_sums = 0;         // of Context::tile_sums
+  Index head_squares = 0;      // of Context::head_squares
+  Index activation_sums = 0;   // of Context::activation_sums
   std::vector<kernels::AttentionProblem> attention{};  // the different ones
   Index window = 0;  // the same in all layers that have one; 0: none
 
@@ -74,8 +76,10 @@ struct Context {
   Matrix<T> adapter_hidden, adapter_grad;  // [N, r] of adapters and of their gradients, else empty
   Vector<T> partial_gradient;              // gradients that are summed over ranks, else empty
   Matrix<float> partial;                   // [row_groups, ..]: partial sums over rows
-  Matrix<float> rotary;                    // [T, head width]: rotary_table, if positions are rotary
-  Vector<float> losses;                    // [N]
+  Matrix<float> rotary;  // [tables * T, head width]: rotary_tables, if positions are rotary
+  float* head_squares = nullptr;  // [ranks, N, 2]: sums of norms over all heads of q and of k
+  Vector<float> activation_sums;  // of the gradients of an activation's own parameters, else empty
+  Vector<float> losses;           // [N]
 
   // fp32 sums of the feed-forward half's gradients over tiles, which are rounded once per chunk: in
   // 16-bit runs, or of a unit of adapters. Otherwise null.
@@ -133,6 +137,9 @@ struct Context {
   /// Computes the sum in place in share. Without a tensor group, share already is the sum.
   Matrix<T> stream_sum(const Matrix<T>& share) const;
 
+  /// Adds that sum of share [N,D], which it may overwrite, to out [n,D].
+  void add_stream_sum(const Matrix<T>& share, const Matrix<T>& out) const;
+
   /// Computes gradient (=|+=) the sum over the tensor group, in rank order, of the first `elements`
   /// elements of partial_gradient. Collective over the tensor group.
   void sum_partial_gradient(Index elements, tensor::Accumulate accumulate, T* gradient) const;
@@ -141,6 +148,7 @@ struct Context {
   void take_attention(memory::Arenas& arenas, std::span<const kernels::AttentionProblem> problems,
                       const BatchShape& batch);
   void take_window(memory::Arenas& arenas, Index of_layers);
+  void take_sums(memory::Arenas& arenas, const ScratchNeeds& needs);
   void divide_into_chunks();
   void divide_into_tiles(Index tile_rows);
   void fill_rotary(const deck::Model& model);

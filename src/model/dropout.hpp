@@ -8,8 +8,8 @@
 
 namespace kzero::model {
 
-/// The masks of one block for one micro-batch: of what its halves add to the residual stream, and
-/// of the weights of attention.
+/// The masks of one block for one micro-batch: of what its halves add to the residual stream, with
+/// model.residual_scale as a factor, and of the weights of attention.
 struct BlockDropout {
   kernels::Dropout attention, feed_forward, weights;
 };
@@ -20,14 +20,17 @@ struct BlockDropout {
 class ModelDropout {
  public:
   ModelDropout(const deck::Model& model, std::uint64_t seed)
-      : stream_(model.dropout), weights_(model.attention_dropout), seed_(seed) {}
+      : stream_(model.dropout),
+        weights_(model.attention_dropout),
+        residual_scale_(static_cast<float>(model.residual_scale)),
+        seed_(seed) {}
 
   kernels::Dropout embedding(std::optional<Index> first_sample) const {
     return masks(stream_, Place::embedding, 0, first_sample);
   }
   BlockDropout block(Index i, std::optional<Index> first_sample) const {
-    return {masks(stream_, Place::attention, i, first_sample),
-            masks(stream_, Place::feed_forward, i, first_sample),
+    return {scaled(masks(stream_, Place::attention, i, first_sample)),
+            scaled(masks(stream_, Place::feed_forward, i, first_sample)),
             masks(weights_, Place::attention_weights, i, first_sample)};
   }
 
@@ -42,7 +45,13 @@ class ModelDropout {
                                  *first_sample);
   }
 
+  kernels::Dropout scaled(kernels::Dropout masks) const {
+    masks.scale *= residual_scale_;
+    return masks;
+  }
+
   double stream_, weights_;  // probabilities
+  float residual_scale_;
   std::uint64_t seed_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "kernels/dropout.hpp"
 #include "kernels/initialize.hpp"
+#include "kernels/scale.hpp"
 
 namespace kzero::model {
 
@@ -11,6 +12,13 @@ Embedding::Embedding(Declaration& d) : shape_(&d.shape) {
   d.own.add(split_by_rows(std::string(names.tokens), d.extents.vocab, s.hidden, d.std));
   if (is_learned())
     positions_ = d.own.add(matrix_spec(std::string(names.positions), s.sequence, s.hidden, d.std));
+}
+
+/// Multiplies x, or its gradient, by the factor on embeddings.
+template <class T>
+void Embedding::scale(const Execution& exec, const Matrix<T>& x) const {
+  if (shape_->embedding_scale != 1)
+    kernels::scale_by<T>(exec, shape_->embedding_scale, Vector<T>(x.data(), x.size()));
 }
 
 /// Drops elements of x [n,D], or of its gradient, if the family's embedding has dropout.
@@ -36,6 +44,7 @@ void Embedding::forward(const Context<T>& c, const T* unit, Vector<const Token> 
     if (is_learned())
       kernels::add_positions<T>(*c.exec, positions_in(unit), stream, batch.documents, x);
   }
+  scale(*c.exec, x);
   drop(c, batch, x);
 }
 
@@ -44,6 +53,7 @@ void Embedding::backward(const Context<T>& c, T* gradients, const kernels::Token
                          const EmbeddingBatch& batch, Matrix<T> dx,
                          tensor::Accumulate accumulate) const {
   drop(c, batch, dx);
+  scale(*c.exec, dx);
   const Matrix<T> dtokens = tokens_in(gradients);
   // In this micro-batch only a tied head has already written the table's gradient.
   if (!shape_->tied_embeddings && accumulate == tensor::Accumulate::no)
@@ -62,6 +72,7 @@ void Embedding::step(const CachedRows<T>& rows, const T* unit, Vector<const Toke
   if (is_split) rows.group.all_reduce(rows.exec, own, nullptr, nullptr, x);
   if (is_learned())
     kernels::add_positions_at<T>(rows.exec, positions_in(unit), rows.places.position, x);
+  scale(rows.exec, x);
 }
 
 Work Embedding::forward_work(const PassShape& pass) const {

@@ -27,7 +27,7 @@ class Embedding {
   void forward(const Context<T>& c, const T* unit, Vector<const Token> tokens,
                const EmbeddingBatch& batch, Matrix<T> x) const;
 
-  /// Computes the tables' gradients (=|+=) from dx [n,D], which dropout overwrites. `groups` are
+  /// Computes the tables' gradients (=|+=) from dx [n,D], which it may overwrite. `groups` are
   /// the chunk's tokens.
   template <class T>
   void backward(const Context<T>& c, T* gradients, const kernels::TokenGroups& groups,
@@ -53,6 +53,8 @@ class Embedding {
             static_cast<std::size_t>(shape_->hidden)};
   }
   bool is_learned() const { return shape_->positions == PositionKind::learned; }
+  template <class T>
+  void scale(const Execution& exec, const Matrix<T>& x) const;
   template <class T>
   void drop(const Context<T>& c, const EmbeddingBatch& batch, const Matrix<T>& x) const;
 

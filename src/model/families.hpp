@@ -9,13 +9,20 @@
 
 namespace kzero::model {
 
+/// The names of a half's norms: of its input, and of what it adds to the residual stream. Empty if
+/// the family does not norm there.
+struct HalfNormNames {
+  std::string_view input, output{};
+};
+
 /// The names of parameters outside the linear layers, which deck/linear_layers.hpp names. Norms
 /// have a weight and perhaps a bias.
 struct ParameterNames {
-  std::string_view tokens, positions;     // embeddings; empty if positions are rotary
-  std::string_view blocks;                // block i's names begin with it and i
-  std::string_view norm1, norm2;          // in a block
-  std::string_view query_norm, key_norm;  // in a block; empty if the family has none
+  std::string_view tokens, positions;  // embeddings; empty if positions are rotary
+  std::string_view blocks;             // block i's names begin with it and i
+  HalfNormNames attention, feed_forward;
+  std::string_view query_norm, key_norm;                // in a block; empty if the family has none
+  std::string_view positive_scale{}, negative_scale{};  // in a block, of xIELU
   std::string_view final_norm, output;
 };
 
@@ -24,6 +31,57 @@ struct TransformerFamily {
   TransformerParts parts;
   ParameterNames names;
 };
+
+/// What the families after GPT-2 share.
+inline constexpr TransformerParts llama_parts{.norm = NormKind::rms_norm,
+                                              .positions = PositionKind::rotary,
+                                              .activation = ActivationKind::swiglu,
+                                              .biases = false,
+                                              .weight_layout = WeightLayout::out_in,
+                                              .drops_embedding = false};
+
+inline constexpr ParameterNames llama_names{.tokens = "model.embed_tokens.weight",
+                                            .positions = "",
+                                            .blocks = "model.layers.",
+                                            .attention = {"input_layernorm"},
+                                            .feed_forward = {"post_attention_layernorm"},
+                                            .query_norm = "self_attn.q_norm",
+                                            .key_norm = "self_attn.k_norm",
+                                            .final_norm = "model.norm",
+                                            .output = "lm_head.weight"};
+
+/// OLMo 2 (arXiv 2501.00656): RMSNorm of what a half adds, and over all heads of q and of k.
+constexpr TransformerFamily olmo2_family() {
+  TransformerFamily f{deck::ModelFamily::olmo2, llama_parts, llama_names};
+  f.parts.qk_norm = QkNorm::all_heads;
+  f.names.attention = {"", "post_attention_layernorm"};
+  f.names.feed_forward = {"", "post_feedforward_layernorm"};
+  return f;
+}
+
+/// Gemma 3 (arXiv 2503.19786).
+constexpr TransformerFamily gemma3_family() {
+  TransformerFamily f{deck::ModelFamily::gemma3, llama_parts, llama_names};
+  f.parts.activation = ActivationKind::geglu;
+  f.parts.qk_norm = QkNorm::each_head;
+  f.parts.norm_offset = 1;
+  f.parts.scales_embedding = true;
+  f.names.attention = {"input_layernorm", "post_attention_layernorm"};
+  f.names.feed_forward = {"pre_feedforward_layernorm", "post_feedforward_layernorm"};
+  return f;
+}
+
+/// Apertus (arXiv 2509.14233).
+constexpr TransformerFamily apertus_family() {
+  TransformerFamily f{deck::ModelFamily::apertus, llama_parts, llama_names};
+  f.parts.activation = ActivationKind::xielu;
+  f.parts.qk_norm = QkNorm::each_head;
+  f.names.attention = {"attention_layernorm"};
+  f.names.feed_forward = {"feedforward_layernorm"};
+  f.names.positive_scale = "mlp.act_fn.alpha_p";
+  f.names.negative_scale = "mlp.act_fn.alpha_n";
+  return f;
+}
 
 inline constexpr TransformerFamily transformer_families[] = {
     {deck::ModelFamily::gpt2,
@@ -36,29 +94,16 @@ inline constexpr TransformerFamily transformer_families[] = {
      {.tokens = "wte.weight",
       .positions = "wpe.weight",
       .blocks = "h.",
-      .norm1 = "ln_1",
-      .norm2 = "ln_2",
+      .attention = {"ln_1"},
+      .feed_forward = {"ln_2"},
       .query_norm = "",
       .key_norm = "",
       .final_norm = "ln_f",
       .output = "lm_head.weight"}},
-    {deck::ModelFamily::llama,
-     {.norm = NormKind::rms_norm,
-      .positions = PositionKind::rotary,
-      .activation = ActivationKind::swiglu,
-      .biases = false,
-      .weight_layout = WeightLayout::out_in,
-      .drops_embedding = false},
-     {.tokens = "model.embed_tokens.weight",
-      .positions = "",
-      .blocks = "model.layers.",
-      .norm1 = "input_layernorm",
-      .norm2 = "post_attention_layernorm",
-      .query_norm = "self_attn.q_norm",
-      .key_norm = "self_attn.k_norm",
-      .final_norm = "model.norm",
-      .output = "lm_head.weight"}},
-};
+    {deck::ModelFamily::llama, llama_parts, llama_names},
+    olmo2_family(),
+    gemma3_family(),
+    apertus_family()};
 
 /// Returns the family's entry. Throws Error(other) if the table has none, which is a mistake in the
 /// program.

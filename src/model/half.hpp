@@ -36,16 +36,6 @@ struct HalfGradients {
   }
 };
 
-/// Returns all rows of the gradient of what a half adds to the residual stream, x W + b, from that
-/// of its sum, dx [n,D]. With dropout, they may be in `scratch` [n,D].
-template <class T>
-Matrix<const T> half_gradient(const Context<T>& c, const kernels::Dropout& dropout,
-                              Matrix<const T> dx, Matrix<T> scratch) {
-  if (!dropout.is_on()) return c.all_rows(dx);
-  kernels::drop<T>(*c.exec, dropout, c.stream_in_sequence(), dx, scratch);
-  return c.all_rows(scratch);
-}
-
 template <class T>
 class Half {
  public:

@@ -37,8 +37,10 @@ class Head {
   template <class U>
   HeadParams<U> in(U* embedding, U* own) const {
     U* const output = shape_->tied_embeddings ? embedding : own + output_;
-    return {norm_at(*shape_, own), Matrix<U>(output, static_cast<std::size_t>(shape_->own.vocab),
-                                             static_cast<std::size_t>(shape_->hidden))};
+    NormParams<U> norm = norm_at(*shape_, own);
+    norm.factor = shape_->logit_scale;
+    return {norm, Matrix<U>(output, static_cast<std::size_t>(shape_->own.vocab),
+                            static_cast<std::size_t>(shape_->hidden))};
   }
 
   /// Of the loss, and of its gradient.

@@ -54,7 +54,7 @@ bool is_in_out(WeightLayout layout) { return layout == WeightLayout::in_out; }
 
 /// Whether a layer belongs to a product. An activation without a gate has no layer for it.
 bool belongs_to(const deck::LinearLayer& layer, Product product, const TransformerShape& shape) {
-  const bool has_gate = shape.activation == ActivationKind::swiglu;
+  const bool has_gate = shape.has_gate();
   return layer.product == product && (layer.part != ProductPart::gate || has_gate);
 }
 

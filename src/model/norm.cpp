@@ -4,13 +4,18 @@ namespace kzero::model {
 
 namespace {
 
+template <class T>
+kernels::NormScale scale_of(const TransformerShape& shape, const NormParams<T>& p) {
+  return {shape.norm_offset, p.factor};
+}
+
 /// Sums over this rank's rows.
 template <class T>
 void local_backward(const Context<T>& c, const NormParams<const T>& p, Matrix<const T> x,
                     const NormStatistics& statistics, Matrix<const T> dy,
                     const NormGradients<T>& g) {
   if (c.shape.norm == NormKind::rms_norm) {
-    kernels::rmsnorm_backward<T>(*c.exec, {x, p.weight, statistics.rstd}, dy,
+    kernels::rmsnorm_backward<T>(*c.exec, {x, p.weight, statistics.rstd, scale_of(c.shape, p)}, dy,
                                  {g.dx, g.dx_accumulate, g.parameters.weight, g.accumulate},
                                  c.partial);
   } else {
@@ -25,7 +30,8 @@ void local_backward(const Context<T>& c, const NormParams<const T>& p, Matrix<co
 
 Index declare_norm(Declaration& d, std::string_view name) {
   const std::string path(name);
-  const Index begin = d.own.add(vector_spec(path + ".weight", d.shape.hidden, param::Init::ones));
+  const param::Init init = d.shape.norm_offset == 1 ? param::Init::zeros : param::Init::ones;
+  const Index begin = d.own.add(vector_spec(path + ".weight", d.shape.hidden, init));
   if (d.shape.norm == NormKind::layer_norm) d.own.add(vector_spec(path + ".bias", d.shape.hidden));
   return begin;
 }
@@ -50,9 +56,10 @@ NormStatistics::NormStatistics(Activations& memory, bool is_kept, const char* me
 template <class T>
 void norm_forward(const Execution& exec, const TransformerShape& shape,
                   const NormParams<const T>& p, Matrix<const T> x, Matrix<T> y,
-                  const NormStatistics& statistics) {
+                  const NormStatistics& statistics, Matrix<const T> addend) {
   if (shape.norm == NormKind::rms_norm) {
-    kernels::rmsnorm_forward<T>(exec, x, p.weight, shape.norm_eps, y, statistics.rstd);
+    kernels::rmsnorm_forward<T>(exec, x, p.weight, shape.norm_eps, y, statistics.rstd,
+                                scale_of(shape, p), addend);
   } else {
     kernels::layernorm_forward<T>(exec, x, p.weight, p.bias, shape.norm_eps, y, statistics.mean,
                                   statistics.rstd);
@@ -60,9 +67,9 @@ void norm_forward(const Execution& exec, const TransformerShape& shape,
 }
 
 template <class T>
-void norm_backward(const Context<T>& c, const NormParams<const T>& p, Matrix<const T> x,
-                   const NormStatistics& statistics, const NormGradients<T>& gradients) {
-  const Matrix<T> dy = c.stream_sum(c.hidden_grad);
+void norm_backward_of(const Context<T>& c, const NormParams<const T>& p, Matrix<const T> x,
+                      const NormStatistics& statistics, Matrix<const T> dy,
+                      const NormGradients<T>& gradients) {
   if (!c.splits_stream() || gradients.parameters.weight.size() == 0) {
     local_backward<T>(c, p, x, statistics, dy, gradients);
     return;
@@ -74,10 +81,19 @@ void norm_backward(const Context<T>& c, const NormParams<const T>& p, Matrix<con
                          gradients.parameters.weight.data());
 }
 
+template <class T>
+void norm_backward(const Context<T>& c, const NormParams<const T>& p, Matrix<const T> x,
+                   const NormStatistics& statistics, const NormGradients<T>& gradients) {
+  norm_backward_of<T>(c, p, x, statistics, c.stream_sum(c.hidden_grad), gradients);
+}
+
 #define KZERO_INSTANTIATE(T)                                                                     \
   template void norm_forward<T>(const Execution&, const TransformerShape&,                       \
                                 const NormParams<const T>&, Matrix<const T>, Matrix<T>,          \
-                                const NormStatistics&);                                          \
+                                const NormStatistics&, Matrix<const T>);                         \
+  template void norm_backward_of<T>(const Context<T>&, const NormParams<const T>&,               \
+                                    Matrix<const T>, const NormStatistics&, Matrix<const T>,     \
+                                    const NormGradients<T>&);                                    \
   template void norm_backward<T>(const Context<T>&, const NormParams<const T>&, Matrix<const T>, \
                                  const NormStatistics&, const NormGradients<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)

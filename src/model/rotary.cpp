@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 #include "model/shape.hpp"
@@ -77,6 +78,16 @@ std::vector<float> rotary_table(const deck::Model& m) {
       table.push_back(static_cast<float>(factor * std::sin(at * f)));
   }
   return table;
+}
+
+std::vector<float> rotary_tables(const deck::Model& m) {
+  std::vector<float> tables = rotary_table(m);
+  if (m.window_rope_theta == 0) return tables;
+  deck::Model of_windows = m;
+  of_windows.rope_theta = m.window_rope_theta;
+  of_windows.rope_scaling = deck::RopeScaling::none;
+  std::ranges::copy(rotary_table(of_windows), std::back_inserter(tables));
+  return tables;
 }
 
 }  // namespace kzero::model

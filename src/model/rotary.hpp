@@ -17,4 +17,8 @@ std::vector<double> rotary_frequencies(const deck::Model& model);
 /// multiplied by yarn's attention factor and rounded once.
 std::vector<float> rotary_table(const deck::Model& model);
 
+/// The table, followed by that of layers with a window if model.window_rope_theta is set. Without
+/// it all layers have one table.
+std::vector<float> rotary_tables(const deck::Model& model);
+
 }  // namespace kzero::model

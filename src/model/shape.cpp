@@ -1,6 +1,7 @@
 #include "model/shape.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/families.hpp"
 
@@ -40,14 +41,25 @@ TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t,
       vocab(m.vocab),
       feed_forward(m.feed_forward > 0 ? m.feed_forward : 4 * m.hidden),
       qkv_bias(biases || m.qkv_bias),
-      qk_norm(m.qk_norm),
       tied_embeddings(m.tied_embeddings),
       sequence_parallel(m.sequence_parallel),
+      drops(m.dropout > 0),
+      rotates_windows_apart(m.window_rope_theta > 0),
+      attention_scale(static_cast<float>(m.attention_scale)),
+      residual_scale(static_cast<float>(m.residual_scale)),
+      logit_scale(static_cast<float>(1 / m.logit_divisor)),
       norm_eps(static_cast<float>(m.norm_eps)),
       tensor(t),
       sequence_rank(part),
       own(local_shape(*this, t)),
-      adapters(settings_of(lora)) {}
+      adapters(settings_of(lora)) {
+  if (m.qk_norm) qk_norm = QkNorm::each_head;
+  if (m.embedding_scale > 0) {
+    embedding_scale = static_cast<float>(m.embedding_scale);
+  } else if (scales_embedding) {
+    embedding_scale = std::sqrt(static_cast<float>(hidden));
+  }
+}
 
 Index TransformerShape::longest_bias() const {
   const Index of_qkv = qkv_bias ? own.qkv_width() : 0;

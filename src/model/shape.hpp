@@ -30,7 +30,11 @@ enum class NormKind { layer_norm, rms_norm };
 /// keys in each block.
 enum class PositionKind { learned, rotary };
 
-enum class ActivationKind { gelu, swiglu };
+/// swiglu and geglu are gates: one half of the columns, activated, times the other.
+enum class ActivationKind { gelu, swiglu, geglu, xielu };
+
+/// RMSNorm of queries and keys: of each head with the same weights, or of all heads together.
+enum class QkNorm { none, each_head, all_heads };
 
 /// The order of a linear layer's weight, in memory and in files.
 enum class WeightLayout { in_out, out_in };
@@ -42,7 +46,10 @@ struct TransformerParts {
   ActivationKind activation = ActivationKind::gelu;
   bool biases = true;  // of every linear layer in a block
   WeightLayout weight_layout = WeightLayout::in_out;
-  bool drops_embedding = true;  // model.dropout also drops elements of the embedding
+  bool drops_embedding = true;    // model.dropout also drops elements of the embedding
+  QkNorm qk_norm = QkNorm::none;  // requires rotary positions
+  float norm_offset = 0;          // RMSNorm multiplies by it plus the weight
+  bool scales_embedding = false;  // embeddings are multiplied by sqrt(hidden)
 };
 
 /// The adapters that train in place of the model's own parameters (LoRA, Hu et al., arXiv
@@ -61,10 +68,12 @@ struct TransformerShape : TransformerParts {
   Index layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, sequence = 0, vocab = 0,
         feed_forward = 0;
   bool qkv_bias = true;  // of queries, keys and values; may be true without `biases`
-  bool qk_norm = false;  // requires rotary positions, whose kernels compute it
   bool tied_embeddings = true, sequence_parallel = false;
+  bool drops = false;                  // elements that halves add to the residual stream
+  bool rotates_windows_apart = false;  // layers with a window have their own rotary table
+  float attention_scale = 0;           // factor on scores; 0: 1 / sqrt(head_dim)
+  float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   float norm_eps = 1e-5F;
-  float attention_scale = 0;  // the factor on scores; 0: 1 / sqrt(head_dim)
   TensorRank tensor;
   SequenceRank sequence_rank;
   LocalShape own;
@@ -77,6 +86,9 @@ struct TransformerShape : TransformerParts {
   Index own_sequence() const { return sequence / sequence_rank.size; }
   Index chunk_rows() const { return sequence / sequence_rank.chunks; }
   bool shares_sequences() const { return sequence_rank.size > 1; }
+  bool norms_heads() const { return qk_norm != QkNorm::none; }
+  /// The different rotary tables of its layers: see model/rotary.hpp.
+  Index rotary_tables() const { return rotates_windows_apart ? 2 : 1; }
   /// The KV heads for which a sequence rank computes attention, and how many neighbouring ranks
   /// have copies of them.
   Index attention_kv_heads() const { return std::max<Index>(1, own.kv_heads / sequence_rank.size); }
@@ -107,10 +119,12 @@ struct TransformerShape : TransformerParts {
     const bool has_room = own.feed_forward >= 4 * hidden;
     return biases && norm == NormKind::layer_norm && !is_frozen() && has_all_rows && has_room;
   }
-  /// Local columns of the feed-forward layer's first GEMM. With SwiGLU: gate and up.
-  Index hidden_columns() const {
-    return activation == ActivationKind::swiglu ? 2 * own.feed_forward : own.feed_forward;
+  /// Whether the feed-forward layer's first GEMM computes gate and up.
+  bool has_gate() const {
+    return activation == ActivationKind::swiglu || activation == ActivationKind::geglu;
   }
+  /// Local columns of the feed-forward layer's first GEMM.
+  Index hidden_columns() const { return has_gate() ? 2 * own.feed_forward : own.feed_forward; }
 
   /// Rows [begin, end) of the residual stream [N,D] that a tensor rank holds with sequence
   /// parallelism (Korthikanti et al., arXiv 2205.05198), or keeps of a checkpoint partitioned by

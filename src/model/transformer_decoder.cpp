@@ -70,7 +70,7 @@ class TransformerDecoder : public Decoder {
   Vector<Index> sequences_, positions_;  // [R]
   Matrix<T> streams_[2];                 // [R,D]: before and after a half
   T* share_ = nullptr;                   // [R,D] with a tensor group
-  Matrix<float> rotary_;                 // [positions, head width] if positions are rotary
+  Matrix<float> rotary_;                 // [tables * positions, head width] if they are rotary
   Matrix<T> normal_;                     // [S,D]: of the head
   NormStatistics statistics_;
   float* logits_;                               // [S,V], the ranks' columns in rank order
@@ -112,7 +112,7 @@ TransformerDecoder<T>::TransformerDecoder(const deck::Model& model,
   for (Matrix<T>& stream : streams_) stream = matrix(T{}, max_rows_, shape_.hidden);
   if (is_split()) share_ = take(T{}, Category::workspace, max_rows_ * shape_.hidden);
   if (shape_.positions == PositionKind::rotary)
-    rotary_ = matrix(float{}, decoder_.positions, shape_.head_dim);
+    rotary_ = matrix(float{}, shape_.rotary_tables() * decoder_.positions, shape_.head_dim);
   Activations shared(arenas_, Category::workspace);
   normal_ = shared.take<T>(false, "head", decoder_.sequences, shape_.hidden);
   statistics_ = {shared, false, "mean", "rstd", shape_, decoder_.sequences};
@@ -135,8 +135,8 @@ void TransformerDecoder<T>::fill(const deck::Model& model) {
   if (shape_.positions != PositionKind::rotary) return;
   deck::Model as_long = model;
   as_long.sequence = decoder_.positions;
-  copy_to_device(*exec_, rotary_table(as_long), Vector<float>(rotary_.data(), rotary_.size()));
-  exec_->fence("kzero::model::decoder_ready");  // before the table is destroyed
+  copy_to_device(*exec_, rotary_tables(as_long), Vector<float>(rotary_.data(), rotary_.size()));
+  exec_->fence("kzero::model::decoder_ready");  // before the tables are destroyed
 }
 
 template <class T>
