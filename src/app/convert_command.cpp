@@ -153,7 +153,7 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
 
 CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
   CLI::App* command = cli.add_subcommand(
-      "convert", "turn a checkpoint into Hugging Face weights (GPT-2, Llama, Qwen), or back");
+      "convert", "turn a checkpoint into a Hugging Face model, or back");
   command
       ->add_option("from", arguments.from,
                    "a checkpoint; with --deck weights: a folder, a safetensors file, or the index "
