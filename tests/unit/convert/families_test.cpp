@@ -68,7 +68,8 @@ class Families : public FolderTest, public testing::WithParamInterface<const cha
 
 INSTANTIATE_TEST_SUITE_P(All, Families,
                          testing::Values("llama_even", "llama_scaled", "qwen2", "qwen3",
-                                         "mistral_window", "smollm3", "granite", "granite_tied"),
+                                         "mistral_window", "smollm3", "granite", "granite_tied",
+                                         "olmo2", "olmo3", "gemma3", "apertus"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(TensorNames, OfAFamilyWithoutAnyAreRefused) {
@@ -133,7 +134,9 @@ TEST_P(Families, FilesOfTheTransformerAloneAreUnderstood) {
   const Weights weights = weights_of(folder / "plain.safetensors", model);
   EXPECT_TRUE(contains(weights.note(), "rotary positions and their scaling")) << weights.note();
   const SafetensorsFile original(from / "model.safetensors");
+  const TensorNames& names = names_of(model.family);
   for (const Tensor& tensor : original.tensors()) {
+    if (names.constant(names.plain(tensor.name)) != nullptr) continue;
     std::vector<float> values(tensor.elements());
     weights.load_range(tensor.name, {0, tensor.elements()}, values);
     EXPECT_EQ(values, values_of(original, tensor.name)) << tensor.name;

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/reader.hpp"
+#include "convert/architecture.hpp"
+#include "deck/architecture.hpp"
 #include "unit/convert/models.hpp"
 
 namespace kzero::convert {
@@ -46,6 +48,66 @@ TEST_F(WeightsTest, PrefixMasksAndATiedHeadAreUnderstood) {
   std::vector<float> bias(64);
   weights.load_range("ln_f.bias", {0, 64}, bias);
   EXPECT_EQ(bias, values_of(SafetensorsFile(reference("even")), "ln_f.bias"));
+}
+
+/// The model of a reference case, and a copy of its tensors.
+deck::Model model_of_case(const std::string& name) {
+  deck::Model model;
+  for (const deck::ImpliedValue& implied :
+       read_architecture((fs::path(KZERO_TEST_DATA) / "reference" / name).string()))
+    deck::set_model_value(*deck::find_key(implied.path), implied.value, model);
+  return model;
+}
+
+Tensors tensors_of_case(const std::string& name) {
+  return Tensors(fs::path(KZERO_TEST_DATA) / "reference" / name / "model.safetensors");
+}
+
+TEST_F(WeightsTest, TheTextPartOfAModelWithImagesIsUnderstood) {
+  const deck::Model model = model_of_case("gemma3");
+  const Tensors original = tensors_of_case("gemma3");
+  constexpr const char* norm = "model.layers.1.self_attn.q_norm.weight";
+  for (const auto& [text, head, images] :
+       {std::tuple("language_model.model.", "language_model.lm_head.weight", ""),
+        std::tuple("model.language_model.", "lm_head.weight", "model.")}) {
+    Tensors tensors = original;
+    for (auto& [name, shape] : tensors.shapes) name = text + name.substr(6);
+    tensors.add(head, {model.vocab, model.hidden},
+                original.values[original.at("model.embed_tokens.weight")]);
+    for (const char* name : {"vision_tower.vision_model.embeddings.patch_embedding.weight",
+                             "multi_modal_projector.mm_soft_emb_norm.weight"})
+      tensors.add(std::string(images) + name, {2}, {1, 2});
+    const Weights weights = weights_of(changed(tensors), model);
+    EXPECT_TRUE(contains(weights.note(), ": 2 tensors that are not for text were left out"))
+        << weights.note();
+    std::vector<float> values(16);
+    weights.load_range(norm, {0, 16}, values);
+    EXPECT_EQ(values, original.values[original.at(norm)]);
+  }
+  Tensors tensors = tensors_of_case("olmo2");  // which has no class with images
+  tensors.add("vision_tower.x", {1}, {1});
+  EXPECT_TRUE(contains(misfit(tensors, model_of_case("olmo2")), "vision_tower.x is not a param"));
+}
+
+TEST_F(WeightsTest, ConstantsThatAreNotTrainedAreCompared) {
+  const deck::Model model = model_of_case("apertus");
+  constexpr const char* beta = "model.layers.1.mlp.act_fn.beta";
+  constexpr const char* eps = "model.layers.0.mlp.act_fn.eps";
+  Tensors tensors = tensors_of_case("apertus");
+  EXPECT_EQ(tensors.values[tensors.at(beta)], std::vector<float>{0.5F});
+  for (const float rounded : {-9.98377799987793e-07F, -1.0132789611816406e-06F}) {  // bf16, fp16
+    tensors.values[tensors.at(eps)] = {rounded};
+    EXPECT_NO_THROW(weights_of(changed(tensors), model)) << rounded;
+  }
+  tensors.values[tensors.at(beta)] = {0.75F};
+  tensors.values[tensors.at(eps)] = {0};
+  const std::string text = misfit(tensors, model);
+  EXPECT_TRUE(contains(text, std::string(beta) + " is 0.75; kzero computes with 0.5")) << text;
+  EXPECT_TRUE(contains(text, std::string(eps) + " is 0; kzero computes with -1e-06")) << text;
+  tensors = tensors_of_case("apertus");
+  tensors.shapes[tensors.at(beta)].second = {2};
+  tensors.values[tensors.at(beta)] = {0.5F, 0.5F};
+  EXPECT_TRUE(contains(misfit(tensors, model), "beta has shape [2]; it must be one number"));
 }
 
 TEST_F(WeightsTest, NewTokensStartAsTheMeanOfTheOthers) {
