@@ -42,6 +42,7 @@ COMMON = dict(
     max_position_embeddings=40,
 )
 LENGTH, BATCH, RATE = 40, 4, 1e-3
+EPSILON = 1e-6  # AdamW's 1e-8 makes a full step of a gradient that is mostly rounding error
 
 
 def models():
@@ -119,7 +120,10 @@ def one_step(model, tokens):
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() == 1]
     optimizer = torch.optim.AdamW(
-        [dict(params=matrices, weight_decay=0.1), dict(params=vectors, weight_decay=0.0)], lr=RATE, betas=(0.9, 0.95), eps=1e-8
+        [dict(params=matrices, weight_decay=0.1), dict(params=vectors, weight_decay=0.0)],
+        lr=RATE,
+        betas=(0.9, 0.95),
+        eps=EPSILON,
     )
     loss = loss_of(model, tokens)
     loss.backward()
@@ -149,7 +153,7 @@ def kzero_step(arguments, initial, tokens, folder):
         folder,
         f'[model]\nconfig = "{initial}"\ninitial = "{initial}"\nsequence = {LENGTH}\n'
         f'[train]\nsteps = 1\nglobal_batch = {BATCH}\n'
-        f'[optimizer]\nlr = {RATE}\nschedule = "constant"\n'
+        f'[optimizer]\nlr = {RATE}\neps = {EPSILON}\nschedule = "constant"\n'
         f'[data]\nfiles = ["{tokens}"]\nformat = "llmc"\norder = "sequential"\n'
         f'[checkpoint]\nfolder = "{folder}/checkpoints"\n[run]\nmetrics = "{folder}/metrics.jsonl"\n',
     )
