@@ -21,11 +21,26 @@ def without_post_processor(rules):
     return tokenizer
 
 
-def mark(encoding, ranges, before=()):
+def stripping_tokens(tokenizer):
+    """{id: text} of the added tokens that take white space next to them, as Phi's <|end|>."""
+    added = tokenizer.get_added_tokens_decoder()
+    return {number: token.content for number, token in added.items() if token.lstrip or token.rstrip}
+
+
+def own_offsets(encoding, text, stripping):
+    """Where each token is in a text, without the white space that it takes."""
+    offsets = encoding.offsets
+    for at, number in enumerate(encoding.ids if stripping else ()):
+        if number in stripping and (begin := text.find(stripping[number], *offsets[at])) >= 0:
+            offsets[at] = begin, begin + len(stripping[number])
+    return offsets
+
+
+def mark(ids, offsets, ranges, before=()):
     """(tokens, with the bit TARGET where a token is within a range, number of tokens that are partly in one). The tokens `before`
     come first. The first token is no target."""
-    tokens, straddling = array("I", [*before, *encoding.ids]), 0
-    offsets, at = [(0, 0)] * len(before) + encoding.offsets, 0
+    tokens, straddling = array("I", [*before, *ids]), 0
+    offsets, at = [(0, 0)] * len(before) + offsets, 0
     for begin, end in sorted(ranges):
         while at < len(tokens) and offsets[at][1] <= begin:
             at += 1
@@ -40,7 +55,7 @@ def mark(encoding, ranges, before=()):
 
 
 class ChatEncoder:
-    tokenizer = before = after = turns = None
+    tokenizer = before = after = turns = stripping = None
 
     @classmethod
     def start(cls, rules, end, around, source, each_turn):
@@ -48,6 +63,7 @@ class ChatEncoder:
         without a template, which writes its own. `source`: of the template, or None."""
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         cls.tokenizer, (cls.before, after) = without_post_processor(rules), around
+        cls.stripping = stripping_tokens(cls.tokenizer)
         cls.after = [*after, *([] if after[-1:] == [end] else [end])]
         cls.turns = source and Turns(Template(source), special_pattern(cls.tokenizer), each_turn)
 
@@ -71,7 +87,7 @@ class ChatEncoder:
             marked = [cls.completion(example.prompt, example.completion)]
         else:
             texts = cls.turns.documents(example)
-            marked = [mark(cls.tokenizer.encode(text, add_special_tokens=False), ranges) for text, ranges in texts]
+            marked = [mark(*cls.encoded(text), ranges) for text, ranges in texts]
         for tokens, _ in marked:
             if not count_targets(tokens):
                 raise InputError("no token is a target: the assistant's turns have no text of their own")
@@ -80,8 +96,14 @@ class ChatEncoder:
     @classmethod
     def completion(cls, prompt, completion):
         """(tokens, number of tokens that are partly in the completion) of a prompt and a completion."""
-        encoding = cls.tokenizer.encode(prompt + completion, add_special_tokens=False)
-        before = [] if encoding.ids[: len(cls.before)] == cls.before else cls.before
-        tokens, straddling = mark(encoding, [(len(prompt), len(prompt + completion))], before)
+        ids, offsets = cls.encoded(prompt + completion)
+        before = [] if ids[: len(cls.before)] == cls.before else cls.before
+        tokens, straddling = mark(ids, offsets, [(len(prompt), len(prompt + completion))], before)
         tokens.extend(token | TARGET for token in cls.after)
         return tokens, straddling
+
+    @classmethod
+    def encoded(cls, text):
+        """(ids, offsets)"""
+        encoding = cls.tokenizer.encode(text, add_special_tokens=False)
+        return encoding.ids, own_offsets(encoding, text, cls.stripping)

@@ -26,7 +26,7 @@ def allows_cuts(rules):
         and not last.get("add_prefix_space", True)
         and known
         and rules.get("normalizer") in (None, {"type": "NFC"})
-        and not any("\n" in token["content"] for token in rules.get("added_tokens") or [])
+        and not any("\n" in token["content"] or token["rstrip"] for token in rules.get("added_tokens") or [])
     )
 
 

@@ -236,7 +236,7 @@ def check_added(tokens, vocabulary, falls_back):
             refuse(prefix[:-1], token, "an object is needed")
         allow_keys(token, prefix, "id", "content", "single_word", "lstrip", "rstrip", "normalized", "special")
         for key in ("single_word", "lstrip", "rstrip"):
-            allow(token.get(key), prefix + key, False)
+            allow(token.get(key), prefix + key, False, True)
         check_id(token.get("id"), prefix + "id")
         content = token.get("content")
         if not isinstance(content, str):

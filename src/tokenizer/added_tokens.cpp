@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tokenizer/unicode.hpp"
+
 namespace kzero::tokenizer {
 
 namespace {
@@ -41,13 +43,33 @@ const AddedTokens::Entry* AddedTokens::longest_at(std::string_view text) const {
   return longest;
 }
 
-std::optional<AddedTokens::Match> AddedTokens::find(std::string_view text, std::size_t from) const {
-  if (entries_.empty()) return {};
+const AddedTokens::Entry* AddedTokens::find(std::string_view text, std::size_t& from) const {
+  if (entries_.empty()) return nullptr;
   for (; from < text.size(); ++from) {
-    if (const Entry* entry = longest_at(text.substr(from)))
-      return Match{from, from + entry->content.size(), entry->id};
+    if (const Entry* entry = longest_at(text.substr(from))) return entry;
   }
-  return {};
+  return nullptr;
+}
+
+std::optional<AddedTokens::Match> AddedTokens::stretched(const Entry& entry, std::string_view text,
+                                                         std::size_t begin, std::size_t taken) {
+  std::size_t end = begin + entry.content.size();
+  if (entry.is_single_word) {
+    if (begin > 0 && character_at(text, begin_of_character(text, begin)).is_word()) return {};
+    if (end < text.size() && character_at(text, end).is_word()) return {};
+  }
+  if (entry.strips_left) {
+    while (begin > 0) {
+      const std::size_t before = begin_of_character(text, begin);
+      if (!character_at(text, before).is_space()) break;
+      begin = before;
+    }
+    begin = std::max(begin, taken);
+  }
+  while (entry.strips_right && end < text.size() && character_at(text, end).is_space()) {
+    end = character_at(text, end).end;
+  }
+  return Match{begin, end};
 }
 
 }  // namespace kzero::tokenizer

@@ -247,12 +247,15 @@ class DefinitionReader {
           value, prefix,
           {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
       for (const char* key : {"single_word", "lstrip", "rstrip"}) {
-        rules_.allow(at(value, key), prefix + key, {false});
+        rules_.allow(at(value, key), prefix + key, {false, true});
       }
       AddedToken token{rules_.id_of(at(value, "id"), prefix + "id"),
                        rules_.text_of(at(value, "content"), prefix + "content"),
                        rules_.flag_of(value, prefix, "special", false),
-                       rules_.flag_of(value, prefix, "normalized", true)};
+                       rules_.flag_of(value, prefix, "normalized", true),
+                       at(value, "single_word").get<bool>(),
+                       at(value, "lstrip").get<bool>(),
+                       at(value, "rstrip").get<bool>()};
       if (token.content.empty() || !contents.insert(token.content).second) {
         rules_.refuse(prefix + "content", token.content,
                       "each added token needs a text of its own");

@@ -19,6 +19,7 @@ struct AddedToken {
   std::string content{};
   bool is_special = false;
   bool is_normalized = false;  // matched in the text after normalization
+  bool is_single_word = false, strips_left = false, strips_right = false;  // AddedTokens::Entry
 };
 
 struct VocabularyEntry {

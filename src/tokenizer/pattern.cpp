@@ -130,8 +130,7 @@ std::optional<std::size_t> Pattern::repeat(std::size_t at, std::string_view text
   for (;;) {
     if (const auto found = run(at + 1, text, end)) return found;
     if (end == least || step.is_possessive) return {};
-    do --end;
-    while ((static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U);  // within a character
+    end = begin_of_character(text, end);
   }
 }
 

@@ -83,11 +83,9 @@ Tokenizer::Tokenizer(Definition definition)
     const std::string found = token.is_normalized ? normalized(token.content) : token.content;
     put(token.id, marks_ ? bytes_of_piece(found) : token.content, token.is_special);
     added_.emplace(token.content, token.id);
-    if (!token.is_normalized) {
-      first.push_back({token.content, token.id});
-    } else {
-      second.push_back({found, token.id});
-    }
+    auto& entries = token.is_normalized ? second : first;
+    entries.push_back(
+        {found, token.id, token.is_single_word, token.strips_left, token.strips_right});
   }
   first_ = AddedTokens(std::move(first));
   second_ = AddedTokens(std::move(second));
@@ -118,14 +116,12 @@ std::vector<Token> Tokenizer::encode(std::string_view text) const {
                 format_bytes(static_cast<Index>(text.size())),
                 format_bytes(static_cast<Index>(longest)));
   Encoding encoding;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const auto match = first_.find(text, at);
-    encode_between(text.substr(at, match ? match->begin - at : text.npos), at == 0, encoding);
-    if (!match) break;
-    encoding.tokens.push_back(match->id);
-    at = match->end;
-  }
+  first_.for_each_part(
+      text,
+      [&](std::size_t begin, std::size_t end) {
+        encode_between(text.substr(begin, end - begin), begin == 0, encoding);
+      },
+      [&](Token token) { encoding.tokens.push_back(token); });
   return std::move(encoding.tokens);
 }
 
@@ -151,15 +147,12 @@ void Tokenizer::encode_between(std::string_view raw, bool is_top, Encoding& enco
   const bool is_changed = is_composed_ || (marks_ && !marks_->is_late);
   const std::string changed = is_changed ? normalized(raw) : std::string();
   const std::string_view text = is_changed ? std::string_view(changed) : raw;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const auto match = second_.find(text, at);
-    encode_words(text.substr(at, match ? match->begin - at : text.npos), is_top && at == 0,
-                 encoding);
-    if (!match) break;
-    encoding.tokens.push_back(match->id);
-    at = match->end;
-  }
+  second_.for_each_part(
+      text,
+      [&](std::size_t begin, std::size_t end) {
+        encode_words(text.substr(begin, end - begin), is_top && begin == 0, encoding);
+      },
+      [&](Token token) { encoding.tokens.push_back(token); });
 }
 
 /// Encodes text without added tokens.

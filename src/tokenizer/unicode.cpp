@@ -195,6 +195,16 @@ Character character_at(std::string_view text, std::size_t begin) {
           begin + next.bytes};
 }
 
+/// As \w in Rust's regular expressions (Unicode, UTS #18).
+bool Character::is_word() const {
+  constexpr std::int32_t non_joiner = 0x200C, joiner = 0x200D;
+  static const Properties categories = *categories_named("L") | *categories_named("M") |
+                                       *categories_named("Nd") | *categories_named("Nl") |
+                                       *categories_named("Pc");
+  return (properties & categories) != 0 || code == non_joiner || code == joiner ||
+         u_hasBinaryProperty(code, UCHAR_ALPHABETIC) != 0;
+}
+
 std::string composed(std::string_view text) {
   const std::string sorted = with_sorted_marks(text);
   if (!sorted.empty()) text = sorted;

@@ -28,10 +28,18 @@ struct Character {
   std::size_t end = 0;  // the byte after it
 
   bool is_space() const { return (properties & white_space) != 0; }
+  bool is_word() const;  // a letter, mark, digit, connector or joiner
 };
 
 /// The character that begins at byte `begin` < text.size() of UTF-8 text.
 Character character_at(std::string_view text, std::size_t begin);
+
+/// The first byte of the character that ends at byte `end` > 0 of UTF-8 text.
+inline std::size_t begin_of_character(std::string_view text, std::size_t end) {
+  do --end;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U);
+  return end;
+}
 
 /// Normalizes UTF-8 text of fewer than 2^31 bytes to form C.
 std::string composed(std::string_view text);

@@ -76,6 +76,16 @@ class Targets(ChatCase):
         said = self.refused({"messages": [turn("system", "a"), *chat(*FOUR)["messages"]]})
         self.assertIn("chats.jsonl:1: the chat template fails: only user and assistant", said)
 
+    def test_an_end_token_that_takes_the_line_end_is_a_target(self):
+        rules = json.loads((self.model / "tokenizer.json").read_text())
+        for token in rules["added_tokens"]:
+            token["rstrip"] = token["content"] == "<|im_end|>"
+        (self.model / "tokenizer.json").write_text(json.dumps(rules))
+        self.template(templates.CHATML)
+        ((text, targets),) = self.documents(chat(*FOUR))
+        self.assertTrue(text.startswith("<|im_start|>user\nhello<|im_end|><|im_start|>assistant"), text)
+        self.assertEqual(targets, ["hello there<|im_end|>", "A rank owns\na shard.<|im_end|>"])
+
     def test_messages_after_the_last_answer_are_kept(self):
         self.template(templates.CHATML)
         ((text, targets),) = self.documents(chat("hello", "hello", "there"))

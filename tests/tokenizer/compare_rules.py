@@ -5,13 +5,14 @@
 Each case changes the rules of the given tokenizer. Exits with 1 at a difference, with 77 if this Python lacks the library.
 """
 
+import itertools
 import json
 import random
 import sys
 import tempfile
 from pathlib import Path
 
-from compare_wheel import differences, printed, random_text, word_ends
+from compare_wheel import SPACES, differences, printed, random_text, word_ends
 
 MISSING = [4, 6, 19, 20, 22, 29, 192, 193, 241, 242, *range(245, 256)]  # bytes that SmolLM2's vocabulary lacks
 
@@ -25,6 +26,8 @@ DEEPSEEK = (
 OLDER_DEEPSEEK = ("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+")
 POSSESSIVE = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s*[\r\n]|\s+(?!\S)|\s"
 BACKTRACKING = r"a*(?:ab|a)?b{1,2}(?:c|cc)?|\d{2,}[-x]?|(?i:[a-f]k?s|k[0-9])|\D\S{2}(?!\p{Ll}|\p{M})|\P{L}[^\S\n]+"
+
+ADDED = [f"<{number}>" for number in range(32)]
 
 
 def byte_level(**options):
@@ -116,8 +119,18 @@ def cases(rules):
         "Bert": {"type": "BertProcessing", "sep": ["x", 9], "cls": ["y", 8]},
         "no frame": template(["A"]),
     }
+    flags = itertools.product((False, True), repeat=5)
+    stretching = [
+        {
+            "id": 768 + number,
+            "content": ADDED[number],
+            **dict(zip(("single_word", "lstrip", "rstrip", "normalized", "special"), one)),
+        }
+        for number, one in enumerate(flags)
+    ]
     return {
         **{name: {**rules, "pre_tokenizer": value} for name, value in words.items()},
+        "added tokens of all kinds": {**rules, "added_tokens": [*rules["added_tokens"], *stretching]},
         **{name: {**begun, "post_processor": value} for name, value in frames.items()},
         "no normalizer": {**rules, "normalizer": {"type": "Sequence", "normalizers": []}},
         "a normalizer": {**rules, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}},
@@ -159,6 +172,9 @@ def main(program, path, count):
     sys.path.insert(0, str(Path(__file__).parents[2] / "input"))
     r = random.Random(7)
     texts = [random_text(r) for _ in range(int(count))]
+    texts += [
+        "".join(f"{random_text(r)[:3]}{r.choice(ADDED)}{r.choice(SPACES)}" for _ in range(r.randint(1, 9))) for _ in texts[::2]
+    ]
     different = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, rules in cases(json.loads(Path(path).read_bytes())).items():
