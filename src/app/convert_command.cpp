@@ -152,8 +152,8 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
 }  // namespace
 
 CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
-  CLI::App* command = cli.add_subcommand(
-      "convert", "turn a checkpoint into a Hugging Face model, or back");
+  CLI::App* command =
+      cli.add_subcommand("convert", "turn a checkpoint into a Hugging Face model, or back");
   command
       ->add_option("from", arguments.from,
                    "a checkpoint; with --deck weights: a folder, a safetensors file, or the index "

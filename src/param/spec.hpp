@@ -48,7 +48,7 @@ struct ParamSpec {
   std::string name;          // as in Hugging Face's files; GPT-2's without "transformer."
   std::vector<Index> shape;  // of the full parameter, row-major
   Init init = Init::zeros;
-  double std = 0;  // of Init::normal; the value of Init::constant; the bound of Init::uniform
+  double std = 0;       // of Init::normal; the value of Init::constant; the bound of Init::uniform
   bool decays = false;  // weight decay applies: tensors of two or more dimensions
   Split split = full(shape);
   /// The number of hidden matrices (maps between hidden vectors of the model) that a parameter of

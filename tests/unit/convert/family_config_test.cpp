@@ -170,9 +170,9 @@ json layer_types(const std::string& initials) {
 
 const json gemma_linear{{"rope_type", "linear"}, {"factor", 8.0}};
 const json olmo_yarn{{"rope_type", "yarn"},
-                {"factor", 8.0},
-                {"original_max_position_embeddings", 8192},
-                {"attention_factor", 1.2079441541679836}};
+                     {"factor", 8.0},
+                     {"original_max_position_embeddings", 8192},
+                     {"attention_factor", 1.2079441541679836}};
 
 // The config.json of google/gemma-3-27b-it, without the part for images.
 TEST(FamilyConfig, Gemma3IsReadFromTheTextPartOfAModelWithImages) {
@@ -239,9 +239,9 @@ TEST(FamilyConfig, Gemma3IsReadAsBothGenerationsWriteIt) {
 
 // The keys of allenai/Olmo-3-7B-Instruct that matter here.
 TEST(FamilyConfig, Olmo3ScalesOnlyLayersWithoutAWindow) {
-  json config{{"model_type", "olmo3"},  {"num_hidden_layers", 8},
-              {"rope_theta", 500000},   {"max_position_embeddings", 65536},
-              {"sliding_window", 4096}, {"layer_types", layer_types("sssfsssf")},
+  json config{{"model_type", "olmo3"},    {"num_hidden_layers", 8},
+              {"rope_theta", 500000},     {"max_position_embeddings", 65536},
+              {"sliding_window", 4096},   {"layer_types", layer_types("sssfsssf")},
               {"rope_scaling", olmo_yarn}};
   const std::map<std::string, deck::Value> expected{
       {"model.family", std::string("olmo2")},
