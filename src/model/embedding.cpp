@@ -87,6 +87,7 @@ Work Embedding::backward_work(const PassShape& pass) const {
   return work;
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): T* is a type
 #define KZERO_INSTANTIATE(T)                                                                       \
   template void Embedding::forward<T>(const Context<T>&, const T*, Vector<const Token>,            \
                                       const EmbeddingBatch&, Matrix<T>) const;                     \
@@ -95,6 +96,7 @@ Work Embedding::backward_work(const PassShape& pass) const {
       const;                                                                                       \
   template void Embedding::step<T>(const CachedRows<T>&, const T*, Vector<const Token>, Matrix<T>) \
       const;
+// NOLINTEND(bugprone-macro-parentheses)
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

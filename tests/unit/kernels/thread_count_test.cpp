@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/adamw.hpp"
+#include "kernels/all_heads_norm.hpp"
 #include "kernels/attention/attention.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/gated.hpp"
@@ -14,6 +15,7 @@
 #include "kernels/rotary.hpp"
 #include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "kernels/xielu.hpp"
 #include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"
 
@@ -115,6 +117,39 @@ TEST(ThreadCount, GatedActivationsDoNotDependOnIt) {
     geglu_forward<float>(exec, gate_up, z.matrix(row_count, width));
     geglu_backward<float>(exec, gate_up, e.matrix(row_count, 2 * width));
     return joined({&y, &d, &z, &e});
+  });
+}
+
+TEST(ThreadCount, XieluDoesNotDependOnIt) {
+  const Guarded<float> u(numbers<float>(row_count * width, 1, 4)),
+      alphas(std::vector<float>{0.2F, -1});
+  const auto in = u.matrix(row_count, width);
+  expect_same_bits([&](const Execution& exec) {
+    const Guarded<float> y(row_count * width), d(numbers<float>(row_count * width, 2)), sums(2),
+        partial(row_groups * 2);
+    xielu_forward<float>(exec, in, alphas.vector(), y.matrix(row_count, width));
+    xielu_backward<float>(exec, in, alphas.vector(), d.matrix(row_count, width), {sums.vector()},
+                          partial.matrix(row_groups, 2));
+    return joined({&y, &d, &sums});
+  });
+}
+
+TEST(ThreadCount, AllHeadsNormDoesNotDependOnIt) {
+  const AllHeadsShape shape{200, 57, 200, 57, 1e-5F};
+  const Guarded<float> qkv(numbers<float>(row_count * width, 1)), w(numbers<float>(width, 2));
+  const auto x = qkv.matrix(row_count, width);
+  expect_same_bits([&](const Execution& exec) {
+    const Guarded<float> squares(row_count * 2), dots(row_count * 2), y(row_count * width),
+        d(numbers<float>(row_count * width, 3)), dw(width), partial(row_groups * width);
+    const auto squares_of = squares.matrix(row_count, 2), dots_of = dots.matrix(row_count, 2);
+    const auto dy = d.matrix(row_count, width);
+    row_squares<float>(exec, shape, x, squares_of);
+    all_heads_norm_forward<float>(exec, shape, w.vector(), x, squares_of,
+                                  y.matrix(row_count, width));
+    row_dots<float>(exec, shape, w.vector(), x, dy, dots_of);
+    all_heads_norm_backward<float>(exec, shape, w.vector(), x, squares_of, dots_of, dy, dw.vector(),
+                                   Accumulate::no, partial.matrix(row_groups, width));
+    return joined({&squares, &y, &dots, &d, &dw});
   });
 }
 
