@@ -45,7 +45,7 @@ AttentionProblem problem_of(const deck::Config& deck) {
   AttentionProblem p =
       problem(batch, shape.sequence, shape.own.heads, shape.own.kv_heads, shape.head_dim);
   if (deck.train.precision == Dtype::fp16) p.type = Dtype::fp16;
-  if (shape.qk_norm) p.q_stride = p.k_stride = shape.own.width + shape.own.kv_width;
+  if (shape.norms_heads()) p.q_stride = p.k_stride = shape.own.width + shape.own.kv_width;
   return p;
 }
 
