@@ -22,6 +22,7 @@ struct Tensor {
   bool sequence_parallel = false;
   Index stage = 0;  // 0: every rank holds all state; the bits do not depend on the stage
   Index sequence = 1, tile_rows = 0;
+  deck::RecomputeMode recompute = deck::RecomputeMode::none;
 };
 
 /// A case, its engine with the case's initial weights, and the results of all steps.
@@ -34,6 +35,7 @@ struct CaseRun {
     config.train.precision = precision;
     set_offload_if_needed(config);
     config.zero.stage = tensor.stage;
+    config.recompute.mode = tensor.recompute;
     config.grid.sequence = tensor.sequence, config.train.tile_rows = tensor.tile_rows;
     config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
     training = std::make_unique<Training>(config, group);
@@ -216,8 +218,11 @@ TEST_P(FamilyRun, Fp32AgreesWithFloat64InStagesAndTensorGroups) {
     if (launch_ranks() % tensor != 0 || batch % (launch_ranks() / tensor) != 0) continue;
     for (const Index stage : {0, 3}) {
       SCOPED_TRACE("tensor " + std::to_string(tensor) + ", stage " + std::to_string(stage));
-      expect_fp32_run(
-          CaseRun(GetParam(), Dtype::fp32, Micro::one_sequence, {.ranks = tensor, .stage = stage}));
+      // Without recomputation in stage 0.
+      const auto mode =
+          stage == 0 ? deck::RecomputeMode::none : deck::RecomputeMode::layernorm_gelu;
+      expect_fp32_run(CaseRun(GetParam(), Dtype::fp32, Micro::one_sequence,
+                              {.ranks = tensor, .stage = stage, .recompute = mode}));
       ++runs;
     }
   }
@@ -239,7 +244,10 @@ TEST_P(SequenceRun, Fp32AgreesWithFloat64) {
       continue;
     SCOPED_TRACE(std::to_string(ranks) + " sequence ranks");
     expect_fp32_run(CaseRun(GetParam(), Dtype::fp32, Micro::one_sequence,
-                            {.stage = ranks % 4, .sequence = ranks, .tile_rows = 5}));
+                            {.stage = ranks % 4,
+                             .sequence = ranks,
+                             .tile_rows = 5,
+                             .recompute = deck::RecomputeMode::full}));
     ++runs;
   }
   if (runs == 0) GTEST_SKIP() << "no grid of " << launch_ranks();
