@@ -52,6 +52,32 @@ deck::Model windows() {
   return m;
 }
 
+deck::Model olmo2() {
+  deck::Model m = llama();
+  m.family = deck::ModelFamily::olmo2;
+  return m;
+}
+
+deck::Model gemma3() {
+  deck::Model m = windows();
+  m.family = deck::ModelFamily::gemma3;
+  m.window_rope_theta = 100, m.attention_scale = 0.2;
+  m.tied_embeddings = true;
+  return m;
+}
+
+deck::Model apertus() {
+  deck::Model m = llama();
+  m.family = deck::ModelFamily::apertus;
+  return m;
+}
+
+deck::Model without_rope() {
+  deck::Model m = llama();
+  m.no_rope_every = 2, m.embedding_scale = 3, m.residual_scale = 0.5, m.logit_divisor = 2;
+  return m;
+}
+
 deck::Model untied_gpt2() {
   deck::Model m = gpt2();
   m.tied_embeddings = false;
@@ -239,9 +265,12 @@ TEST(DecoderWithWindows, HasShorterCachesAndTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, DecoderOf,
-                         testing::Values(Family{"gpt2", gpt2}, Family{"untied_gpt2", untied_gpt2},
-                                         Family{"llama", llama}, Family{"qwen2", qwen2},
-                                         Family{"qwen3", qwen3}, Family{"windows", windows}),
+                         testing::Values(Family{"olmo2", olmo2}, Family{"gemma3", gemma3},
+                                         Family{"apertus", apertus},
+                                         Family{"without_rope", without_rope}, Family{"gpt2", gpt2},
+                                         Family{"untied_gpt2", untied_gpt2}, Family{"llama", llama},
+                                         Family{"qwen2", qwen2}, Family{"qwen3", qwen3},
+                                         Family{"windows", windows}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
