@@ -29,8 +29,8 @@ struct Range {
   std::uint8_t category;
 };
 
-/// The Unicode version of the categories, and the characters of which ICU 72 (Unicode 15.0) has
-/// another category (UnicodeData.txt). One is older; ICU does not know the others.
+/// The Unicode version of the categories. ICU 72 (Unicode 15.0) has another category for the
+/// characters below (UnicodeData.txt). `older` is one that it knows. The others are newer.
 constexpr int categories_version = 16;
 constexpr std::int32_t older = 0x1171E;
 constexpr Range since_15[] = {

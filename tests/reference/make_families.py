@@ -25,7 +25,7 @@ import h5py
 import numpy
 import torch
 import transformers
-from make_packed import norm, rate
+from make_packed import norm, optimizer_of, rate, update
 from torch.nn.functional import cross_entropy, linear, silu
 
 COMMON = {
@@ -127,24 +127,12 @@ def write_tokens(path, tokens):
 
 
 def train(case, w, batches):
-    groups = [
-        {"params": [p for p in w.values() if (p.ndim > 1) == decays], "weight_decay": case["weight_decay"] if decays else 0.0}
-        for decays in (True, False)
-    ]
-    optimizer = torch.optim.AdamW(groups, betas=(case["beta1"], case["beta2"]), eps=case["eps"])
+    optimizer = optimizer_of(case, w)
     records = {"loss": [], "grad_norm": [], "lr": []}
     for step, (tokens, targets) in enumerate(batches):
-        for group in optimizer.param_groups:
-            group["lr"] = rate(case, step)
-        optimizer.zero_grad()
         loss = cross_entropy(logits(case, w, tokens).flatten(0, 1), targets.flatten())
-        loss.backward()
-        size = torch.nn.utils.clip_grad_norm_(w.values(), math.inf)
-        if size > case["clip"]:
-            for p in w.values():
-                p.grad *= case["clip"] / size
-        optimizer.step()
-        for name, value in (("loss", loss.item()), ("grad_norm", size.item()), ("lr", rate(case, step))):
+        size = update(case, w, optimizer, step, loss)
+        for name, value in (("loss", loss.item()), ("grad_norm", size), ("lr", rate(case, step))):
             records[name].append(value)
     return records
 

@@ -134,27 +134,37 @@ def loss_of(case, w, docs):
     return total / sum(int(doc["targets"].sum()) for doc in docs)
 
 
-def train(case, w, docs):
+def optimizer_of(case, w):
     groups = [
         {"params": [p for p in w.values() if (p.ndim > 1) == decays], "weight_decay": case["weight_decay"] if decays else 0.0}
         for decays in (True, False)
     ]
-    optimizer = torch.optim.AdamW(groups, betas=(case["beta1"], case["beta2"]), eps=case["eps"])
+    return torch.optim.AdamW(groups, betas=(case["beta1"], case["beta2"]), eps=case["eps"])
+
+
+def update(case, w, optimizer, step, loss):
+    """Takes a step along the gradient of the loss. Returns the gradient's norm before it is clipped."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate(case, step)
+    optimizer.zero_grad()
+    loss.backward()
+    size = torch.nn.utils.clip_grad_norm_(w.values(), math.inf)
+    if size > case["clip"]:
+        for p in w.values():
+            p.grad *= case["clip"] / size
+    optimizer.step()
+    return size.item()
+
+
+def train(case, w, docs):
+    optimizer = optimizer_of(case, w)
     records = {"loss": [], "grad_norm": [], "lr": [], "targets": []}
     for step in range(case["steps"]):
         mine = [d for d in docs if d["row"] // case["global_batch"] == step]
-        for group in optimizer.param_groups:
-            group["lr"] = rate(case, step)
-        optimizer.zero_grad()
         loss = loss_of(case, w, mine)
-        loss.backward()
-        size = torch.nn.utils.clip_grad_norm_(w.values(), math.inf)
-        if size > case["clip"]:
-            for p in w.values():
-                p.grad *= case["clip"] / size
-        optimizer.step()
+        size = update(case, w, optimizer, step, loss)
         for name, value in (
-            ("loss", loss.item()), ("grad_norm", size.item()), ("lr", rate(case, step)),
+            ("loss", loss.item()), ("grad_norm", size), ("lr", rate(case, step)),
             ("targets", sum(int(d["targets"].sum()) for d in mine)),
         ):  # fmt: skip
             records[name].append(value)

@@ -87,7 +87,7 @@ bool has_wider_bounds(const std::string& name) {
 /// tensors of the Llama cases move by less than 3e-4. PyTorch in fp32 misses the same float64 runs
 /// by 2.7e-5 and 2.0e-5 there, and by less than 1e-5 elsewhere. kzero misses them by up to 1.9e-4
 /// (attention for devices) and 5.2e-5.
-/// With a window the output projection of the stand-in device is off by 1.4e-5.
+/// In mistral_window, the stand-in device misses the output projection by 1.4e-5.
 double weight_tolerance(const std::string& name, const std::string& parameter) {
   if (has_wider_bounds(name)) return 5e-5;
   // Signs flip if a sum is within rounding error of zero.

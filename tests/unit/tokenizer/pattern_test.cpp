@@ -10,7 +10,7 @@
 namespace kzero::tokenizer {
 namespace {
 
-/// The text that a match at the beginning has; "none" if there is no match.
+/// The text that the pattern matches at the beginning; "none" if it matches nothing.
 std::string match(std::string_view pattern, const std::string& text) {
   const auto end = Pattern(pattern).match(text, 0);
   return end ? text.substr(0, *end) : "none";
