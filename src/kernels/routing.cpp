@@ -1,0 +1,345 @@
+#include "kernels/routing.hpp"
+
+#include "kernels/exponential.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+Policy row_of_experts(const Execution& exec, std::size_t rows) {
+  return {exec, static_cast<int>(rows), team_size(1), vector_length(32)};
+}
+
+/// The probabilities of a row. Both passes compute them in the same way.
+struct Router {
+  const float* logits;
+  float largest, total;
+
+  KOKKOS_INLINE_FUNCTION Router(const Team& team, Index experts, const float* of_row)
+      : logits(of_row), largest(max(team, experts, [=](Index e) { return of_row[e]; })), total(0) {
+    const float shift = largest;
+    total = sum(team, experts, [=](Index e) { return exponential(of_row[e] - shift); });
+  }
+
+  KOKKOS_INLINE_FUNCTION float probability(Index e) const {
+    return exponential(logits[e] - largest) / total;
+  }
+  KOKKOS_INLINE_FUNCTION float log_z() const { return largest + Kokkos::log(total); }
+};
+
+/// An expert's place in the order of choice: greater for a larger probability, which is not
+/// negative, and for a lower number. NaN comes first. Never 0.
+KOKKOS_INLINE_FUNCTION std::uint64_t rank_of_expert(float probability, Index e) {
+  const std::uint32_t bits =
+      probability == probability ? Kokkos::bit_cast<std::uint32_t>(probability) : 0x7FC00000U;
+  return std::uint64_t{bits} << 32U | (0xFFFFFFFFU - static_cast<std::uint32_t>(e));
+}
+
+KOKKOS_INLINE_FUNCTION Index expert_of_rank(std::uint64_t rank) {
+  return static_cast<Index>(0xFFFFFFFFU - static_cast<std::uint32_t>(rank));
+}
+
+/// The greatest rank below `limit`, on every thread of the team.
+KOKKOS_INLINE_FUNCTION std::uint64_t next_rank(const Team& team, Index experts,
+                                               const Router& router, std::uint64_t limit) {
+  std::uint64_t found = 0;
+  const auto better = [&](Index e, std::uint64_t& best) {
+    const std::uint64_t rank = rank_of_expert(router.probability(e), e);
+    best = rank < limit && rank > best ? rank : best;
+  };
+  if constexpr (tensor::on_host) {
+    for (Index e = 0; e < experts; ++e) better(e, found);
+  } else {
+    Kokkos::parallel_reduce(Kokkos::TeamVectorRange(team, experts), better,
+                            Kokkos::Max<std::uint64_t>(found));
+  }
+  return found;
+}
+
+}  // namespace
+
+void choose_experts(const Execution& exec, Matrix<const float> logits, bool normalizes,
+                    const Choices& choices) {
+  const Index experts = logits.extent(1), chosen = choices.experts.extent(1);
+  const Matrix<std::int32_t> numbers = choices.experts;
+  const Matrix<float> gates = choices.gates;
+  Kokkos::parallel_for(
+      "kzero::kernels::choose_experts", row_of_experts(exec, logits.extent(0)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank();
+        const Router router(team, experts, &logits(i, 0));
+        std::uint64_t rank = ~std::uint64_t{0};
+        float total = 0;
+        for (Index j = 0; j < chosen; ++j) {
+          rank = next_rank(team, experts, router, rank);
+          const Index e = expert_of_rank(rank);
+          const float p = router.probability(e);
+          total += p;
+          Kokkos::single(Kokkos::PerTeam(team), [&] {
+            numbers(i, j) = static_cast<std::int32_t>(e);
+            gates(i, j) = p;
+          });
+        }
+        if (!normalizes) return;
+        Kokkos::single(Kokkos::PerTeam(team), [&] {
+          for (Index j = 0; j < chosen; ++j) gates(i, j) /= total;
+        });
+      });
+}
+
+namespace {
+
+KOKKOS_INLINE_FUNCTION Index padded_rows(Index count) {
+  return (count + expert_block - 1) / expert_block * expert_block;
+}
+
+/// What the kernels of sort_choices read and write.
+struct Sorting {
+  const std::int32_t* experts;
+  std::int32_t *places, *choices, *begin;
+  Index count, of_experts, room;
+
+  Sorting(Matrix<const std::int32_t> all, const SortedChoices& sorted)
+      : experts(all.data()),
+        places(sorted.places.data()),
+        choices(sorted.choices.data()),
+        begin(sorted.begin.data()),
+        count(static_cast<Index>(all.size())),
+        of_experts(static_cast<Index>(sorted.begin.extent(0)) - 1),
+        room(static_cast<Index>(sorted.choices.extent(0))) {}
+
+  KOKKOS_INLINE_FUNCTION void put(Index choice, Index place) const {
+    places[choice] = static_cast<std::int32_t>(place);
+    choices[place] = static_cast<std::int32_t>(choice);
+  }
+};
+
+/// One thread counts and then places all choices. begin[e] is the next place of expert e meanwhile.
+void host_sort(const Execution& exec, const Sorting& s) {
+  Kokkos::parallel_for(
+      "kzero::kernels::sort_choices", tensor::Range(exec, 0, 1), KOKKOS_LAMBDA(Index) {
+        for (Index e = 0; e <= s.of_experts; ++e) s.begin[e] = 0;
+        for (Index c = 0; c < s.count; ++c) ++s.begin[s.experts[c]];
+        std::int32_t next = 0;
+        for (Index e = 0; e <= s.of_experts; ++e) {
+          const Index count = s.begin[e];
+          s.begin[e] = next;
+          next += static_cast<std::int32_t>(padded_rows(count));
+        }
+        for (Index r = 0; r < s.room; ++r) s.choices[r] = -1;
+        for (Index c = 0; c < s.count; ++c) s.put(c, s.begin[s.experts[c]]++);
+        for (Index e = s.of_experts; e > 0; --e)
+          s.begin[e] = static_cast<std::int32_t>(padded_rows(s.begin[e - 1]));
+        s.begin[0] = 0;
+      });
+}
+
+// A device's team has an expert and reads all choices, in sections of neighbours.
+constexpr int sections = 256;
+
+using SectionCounts =
+    Kokkos::View<std::int32_t[sections], Execution::scratch_memory_space, Kokkos::MemoryUnmanaged>;
+using ExpertCounts =
+    Kokkos::View<std::int32_t*, Execution::scratch_memory_space, Kokkos::MemoryUnmanaged>;
+
+/// Counts an expert's choices, to begin.
+void count_of_experts(const Execution& exec, const Sorting& s) {
+  Kokkos::parallel_for(
+      "kzero::kernels::count_of_experts",
+      Policy(exec, static_cast<int>(s.of_experts), team_size(sections)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index e = team.league_rank();
+        std::int32_t total = 0;
+        Kokkos::parallel_reduce(
+            Kokkos::TeamThreadRange(team, s.count),
+            [&](Index c, std::int32_t& own) { own += s.experts[c] == e ? 1 : 0; }, total);
+        Kokkos::single(Kokkos::PerTeam(team), [&] { s.begin[e] = total; });
+      });
+}
+
+/// Replaces the counts in begin by the first places.
+void begin_of_experts(const Execution& exec, const Sorting& s) {
+  Policy policy(exec, 1, team_size(sections));
+  policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(ExpertCounts::shmem_size(
+                                 static_cast<std::size_t>(s.of_experts)))));
+  Kokkos::parallel_for(
+      "kzero::kernels::begin_of_experts", policy, KOKKOS_LAMBDA(const Team& team) {
+        const ExpertCounts counts(team.team_scratch(0), static_cast<std::size_t>(s.of_experts));
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, s.of_experts),
+                             [&](Index e) { counts(e) = s.begin[e]; });
+        team.team_barrier();
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, s.of_experts + 1), [&](Index e) {
+          Index before = 0;
+          for (Index other = 0; other < e; ++other) before += padded_rows(counts(other));
+          s.begin[e] = static_cast<std::int32_t>(before);
+        });
+      });
+}
+
+/// Places an expert's choices. The last team marks the rows that are not in use.
+void place_choices(const Execution& exec, const Sorting& s) {
+  const Index section = ceil_div(s.count, Index{sections});
+  Policy policy(exec, static_cast<int>(s.of_experts), team_size(sections));
+  policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(SectionCounts::shmem_size())));
+  Kokkos::parallel_for(
+      "kzero::kernels::place_choices", policy, KOKKOS_LAMBDA(const Team& team) {
+        const SectionCounts counts(team.team_scratch(0));
+        const Index e = team.league_rank();
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, int{sections}), [&](int part) {
+          const Index end = Kokkos::min((part + 1) * section, s.count);
+          std::int32_t found = 0;
+          for (Index c = part * section; c < end; ++c) found += s.experts[c] == e ? 1 : 0;
+          counts(part) = found;
+        });
+        team.team_barrier();
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, int{sections}), [&](int part) {
+          const Index end = Kokkos::min((part + 1) * section, s.count);
+          Index place = s.begin[e];
+          for (int before = 0; before < part; ++before) place += counts(before);
+          for (Index c = part * section; c < end; ++c) {
+            if (s.experts[c] == e) s.put(c, place++);
+          }
+          if (part + 1 < sections) return;
+          const Index past = e + 1 < s.of_experts ? s.begin[e + 1] : s.room;
+          for (; place < past; ++place) s.choices[place] = -1;
+        });
+      });
+}
+
+}  // namespace
+
+void sort_choices(const Execution& exec, Matrix<const std::int32_t> experts,
+                  const SortedChoices& sorted) {
+  const Sorting s(experts, sorted);
+  if (tensor::on_host) {
+    host_sort(exec, s);
+    return;
+  }
+  count_of_experts(exec, s);
+  begin_of_experts(exec, s);
+  place_choices(exec, s);
+}
+
+namespace {
+
+void host_count(const Execution& exec, Matrix<const std::int32_t> experts,
+                const CountedRows& counted, Vector<std::int32_t> counts) {
+  Kokkos::parallel_for(
+      "kzero::kernels::count_choices", tensor::Range(exec, 0, 1), KOKKOS_LAMBDA(Index) {
+        for (Index e = 0; e < static_cast<Index>(counts.extent(0)); ++e) counts(e) = 0;
+        for (Index i = 0; i < static_cast<Index>(experts.extent(0)); ++i) {
+          if (!counted(i)) continue;
+          for (Index j = 0; j < static_cast<Index>(experts.extent(1)); ++j) ++counts(experts(i, j));
+        }
+      });
+}
+
+/// A team counts an expert.
+void device_count(const Execution& exec, Matrix<const std::int32_t> experts,
+                  const CountedRows& counted, Vector<std::int32_t> counts) {
+  const Index all = static_cast<Index>(experts.size()), chosen = experts.extent(1);
+  const std::int32_t* of_choice = experts.data();
+  Kokkos::parallel_for(
+      "kzero::kernels::count_choices",
+      Policy(exec, static_cast<int>(counts.extent(0)), team_size(sections)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index e = team.league_rank();
+        std::int32_t total = 0;
+        Kokkos::parallel_reduce(
+            Kokkos::TeamThreadRange(team, all),
+            [&](Index c, std::int32_t& own) {
+              if (of_choice[c] == e && counted(c / chosen)) ++own;
+            },
+            total);
+        Kokkos::single(Kokkos::PerTeam(team), [&] { counts(e) = total; });
+      });
+}
+
+}  // namespace
+
+void count_choices(const Execution& exec, Matrix<const std::int32_t> experts,
+                   const CountedRows& counted, Vector<std::int32_t> counts) {
+  if constexpr (tensor::on_host) {
+    host_count(exec, experts, counted, counts);
+  } else {
+    device_count(exec, experts, counted, counts);
+  }
+}
+
+template <class Sum>
+void add_counts(const Execution& exec, Vector<const std::int32_t> counts, Vector<Sum> sums) {
+  Kokkos::parallel_for(
+      "kzero::kernels::add_counts", tensor::Range(exec, 0, static_cast<Index>(counts.extent(0))),
+      KOKKOS_LAMBDA(Index e) { sums(e) += static_cast<Sum>(counts(e)); });
+}
+
+template void add_counts(const Execution&, Vector<const std::int32_t>, Vector<std::int64_t>);
+template void add_counts(const Execution&, Vector<const std::int32_t>, Vector<std::uint64_t>);
+
+namespace {
+
+/// The gradient of a row's logits: p_e * (common + of_count * counts_e), and more for what the row
+/// has chosen.
+struct LogitFactors {
+  float common = 0, of_count = 0;
+};
+
+/// The part of the row's own losses, which only rows that count have.
+KOKKOS_INLINE_FUNCTION LogitFactors gradient_of_losses(const Team& team, const Router& router,
+                                                       Vector<const std::int32_t> counts,
+                                                       Index chosen, const RouterLosses& losses) {
+  const Index experts = counts.extent(0);
+  std::int64_t all = 0;
+  for (Index e = 0; e < experts; ++e) all += counts(e);
+  if (all == 0) return {};
+  const float rows = static_cast<float>(all / chosen);
+  const float of_count =
+      losses.balance * static_cast<float>(experts) / static_cast<float>(all) / rows;
+  const float mean = sum(team, experts, [=](Index e) {
+    return router.probability(e) * static_cast<float>(counts(e));
+  });
+  return {2 * losses.z / rows * router.log_z() - of_count * mean, of_count};
+}
+
+}  // namespace
+
+template <class T>
+void router_backward(const Execution& exec, Matrix<const float> logits, const Choices& choices,
+                     Matrix<const float> dgates, bool normalizes, const CountedRows& counted,
+                     Vector<const std::int32_t> counts, const RouterLosses& losses,
+                     Matrix<T> dlogits) {
+  const Index experts = logits.extent(1), chosen = choices.experts.extent(1);
+  const Matrix<const std::int32_t> numbers = choices.experts;
+  const Matrix<const float> gates = choices.gates;
+  Kokkos::parallel_for(
+      "kzero::kernels::router_backward", row_of_experts(exec, logits.extent(0)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank();
+        const Router router(team, experts, &logits(i, 0));
+        LogitFactors row;
+        if (counted(i)) row = gradient_of_losses(team, router, counts, chosen, losses);
+        const std::int32_t* number = &numbers(i, 0);
+        const float *gate = &gates(i, 0), *dgate = &dgates(i, 0);
+        float mean = 0;  // of the gates' gradients, by the gates
+        for (Index j = 0; j < chosen; ++j) mean += gate[j] * dgate[j];
+        if (!normalizes) row.common -= mean;
+        T* d = &dlogits(i, 0);
+        for_each(team, experts, [=](Index e) {
+          const float own = row.common + row.of_count * static_cast<float>(counts(e));
+          float total = router.probability(e) * own;
+          for (Index j = 0; j < chosen; ++j) {
+            if (number[j] == e) total += gate[j] * (normalizes ? dgate[j] - mean : dgate[j]);
+          }
+          d[e] = static_cast<T>(total);
+        });
+      });
+}
+
+#define KZERO_INSTANTIATE(T)                                                              \
+  template void router_backward<T>(const Execution&, Matrix<const float>, const Choices&, \
+                                   Matrix<const float>, bool, const CountedRows&,         \
+                                   Vector<const std::int32_t>, const RouterLosses&, Matrix<T>);
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::kernels
