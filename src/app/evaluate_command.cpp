@@ -13,6 +13,7 @@
 #include "grid/agreement.hpp"
 #include "infer/evaluation.hpp"
 #include "infer/input_file.hpp"
+#include "infer/log_prob_output.hpp"
 #include "infer/token_bytes.hpp"
 #include "runtime/agreement_pace.hpp"
 #include "runtime/signals.hpp"
@@ -53,6 +54,7 @@ class Evaluation {
         std::cerr << "kzero: " << printable_lines(note) << std::endl;
     find_byte_lengths();
     const std::vector<Input> inputs = open_inputs();
+    if (!arguments_.log_probs.empty()) log_probs_.emplace(world_, arguments_.log_probs);
     std::vector<infer::FileScore> scores;
     stop_.emplace(runtime::StopRules{
         .answer = "kzero: stops after this batch, without a score; Ctrl-\\ ends it now\n"});
@@ -192,13 +194,19 @@ class Evaluation {
       KZERO_REQUIRE(arguments_.batch <= 1 || chunks() == 1, ExitCode::usage,
                     "--batch must be 1 with sequences of {} chunks, found {}", chunks(),
                     arguments_.batch);
+      KZERO_REQUIRE(arguments_.log_probs.empty() || arguments_.files.size() == 1, ExitCode::usage,
+                    "--log-probs is for one file or pattern, found {}", arguments_.files.size());
     });
     std::vector<Input> inputs;
     const auto format = infer::file_format(arguments_.format, token_bytes());
     for (const std::string& name : arguments_.files) {
       Input input{infer::open_input(world_, name, format, default_format(), config().model.vocab,
                                     [this]() -> const infer::TokenText& { return token_text(); })};
-      grid::collectively(world_, [&] { input.sequence = sequence_of(input.file); });
+      grid::collectively(world_, [&] {
+        KZERO_REQUIRE(arguments_.log_probs.empty() || input.file.documents, ExitCode::usage,
+                      "--log-probs: {} has no documents with targets", printable(name));
+        input.sequence = sequence_of(input.file);
+      });
       inputs.push_back(std::move(input));
     }
     return inputs;
@@ -229,8 +237,10 @@ class Evaluation {
                                      ones.empty() ? byte_lengths_ : ones, before_round);
     } else if (file.documents) {
       score.format = file.format;
-      score.text =
-          infer::score_documents(model, data, *file.documents, byte_lengths_, before_round);
+      std::vector<double> log_probs(log_probs_ ? file.documents->documents() : 0);
+      score.text = infer::score_documents(model, data, *file.documents, byte_lengths_, before_round,
+                                          log_probs);
+      if (log_probs_) log_probs_->write(source_, *file.documents, std::move(log_probs));
     } else {
       score.choice = infer::score_choices(model, data, file.choices, before_round);
     }
@@ -250,6 +260,7 @@ class Evaluation {
   std::vector<Index> byte_lengths_;
   std::string no_byte_lengths_;
   std::unique_ptr<infer::ForwardModel> model_;
+  std::optional<infer::LogProbOutput> log_probs_;
   infer::EvaluatedModel described_;
 };
 
@@ -311,6 +322,9 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
   command->add_flag("--as-trained", arguments.is_as_trained,
                     "compute as the checkpoint's run did: with its precision, micro-batch, "
                     "sequence, chunks and tiles; its validation loss comes out bit for bit");
+  command->add_option("--log-probs", arguments.log_probs,
+                      "also write the sum of ln p of each document's targets to this file, as the "
+                      "reference of preference losses");
   command->add_flag("--json", arguments.is_json, "print one JSON object");
   return command;
 }

@@ -30,6 +30,7 @@ struct EvaluateArguments {
   bool is_average = false;     // of the weights
   bool is_as_trained = false;  // as the run of the checkpoint computed
   bool is_json = false;
+  std::string log_probs;  // file to write; empty: none
 };
 
 /// Adds the subcommand; parsing fills `arguments`.

@@ -168,6 +168,7 @@ DocumentTable DocumentFile::scan(Index sequence, Index vocab) const {
   check_lengths(table.starts, sequence);
   table.targets.resize(static_cast<std::size_t>(counts_.documents));
   DocumentScan scan(path(), vocab, table);
+  Digest content;
   std::vector<std::uint32_t> buffer(
       std::min(static_cast<std::size_t>(counts_.tokens), words_scanned));
   for (Index begin = 0; begin < counts_.tokens; begin += std::ssize(buffer)) {
@@ -175,8 +176,10 @@ DocumentTable DocumentFile::scan(Index sequence, Index vocab) const {
         static_cast<std::size_t>(std::min<Index>(std::ssize(buffer), counts_.tokens - begin)));
     load(words, counts_.token_offset() + 4 * begin);
     scan.add(words);
+    content.update(std::as_bytes(words));
   }
   scan.finish();
+  table.content = content.value();
   return table;
 }
 

@@ -36,11 +36,12 @@ struct DocumentCounts {
 DocumentCounts document_counts(const std::string& path, std::span<const std::byte> head,
                                Index bytes);
 
-/// The documents of a file: where each begins, in tokens, then the end; and the number of targets
-/// of each.
+/// The documents of a file: where each begins, in tokens, then the end; the number of targets of
+/// each; and a digest of all tokens and their marks.
 struct DocumentTable {
   std::vector<Index> starts;
   std::vector<std::uint32_t> targets;
+  std::uint64_t content = 0;
 };
 
 /// A file of documents, opened whenever it is read (see DataFile). All errors are Error(files) and

@@ -28,6 +28,7 @@ void DocumentFiles::add(const std::string& path, Index sequence) {
   const Index begin = size();
   for (const Index start : std::span(table.starts).subspan(1)) starts_.push_back(begin + start);
   targets_.insert(targets_.end(), table.targets.begin(), table.targets.end());
+  contents_.push_back(table.content);
   files_.push_back(std::move(file));
   first_.push_back(documents());
 }
@@ -55,6 +56,12 @@ std::uint64_t DocumentFiles::digest() const {
   for (const auto& file : files_) parts.push_back(file->digest());
   parts.push_back(checksum(std::as_bytes(std::span(starts_))));
   parts.push_back(checksum(std::as_bytes(std::span(targets_))));
+  return checksum(std::as_bytes(std::span(parts)));
+}
+
+std::uint64_t DocumentFiles::content_digest() const {
+  std::vector<std::uint64_t> parts = contents_;
+  parts.push_back(checksum(std::as_bytes(std::span(starts_))));
   return checksum(std::as_bytes(std::span(parts)));
 }
 

@@ -33,6 +33,9 @@ class DocumentFiles : public DataFiles {
   Index length(Index document) const { return starts_[document + 1] - starts_[document]; }
   Index targets(Index document) const { return targets_[document]; }
 
+  /// A digest of all tokens, their marks and where documents begin, whatever the files' names.
+  std::uint64_t content_digest() const;
+
   Index longest() const;       // tokens
   Index target_count() const;  // of all documents
 
@@ -51,6 +54,7 @@ class DocumentFiles : public DataFiles {
   std::vector<Index> first_{0};  // document of each file, and the end
   std::vector<Index> starts_{0};
   std::vector<std::uint32_t> targets_;
+  std::vector<std::uint64_t> contents_;  // digest of each file's tokens
 };
 
 }  // namespace kzero::data

@@ -53,10 +53,10 @@ Index first_min(std::span<const double> values) {
   return std::ranges::min_element(values) - values.begin();
 }
 
-/// Adds up each chunk's sum of losses and number of bytes.
-TextScore text_score(std::span<const double> numbers, Index tokens, bool has_bytes) {
+/// Adds up each chunk's sum of losses and number of bytes, the first of its `width` numbers.
+TextScore text_score(std::span<const double> numbers, Index width, Index tokens, bool has_bytes) {
   double sum = 0, bytes = 0;
-  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+  for (Index i = 0; i < std::ssize(numbers); i += width) {
     sum += numbers[i];
     bytes += numbers[i + 1];
   }
@@ -64,6 +64,20 @@ TextScore text_score(std::span<const double> numbers, Index tokens, bool has_byt
   TextScore result{.loss = sum / static_cast<double>(tokens), .tokens = tokens};
   if (has_bytes) result.bytes = static_cast<Index>(bytes);
   return result;
+}
+
+/// Sets log_probs to minus the sum of each row's losses. Each chunk has `width` numbers; those from
+/// the third on are sums of its batch's rows.
+void add_rows(std::span<const double> numbers, Index width, Index chunks,
+              std::span<double> log_probs) {
+  std::ranges::fill(log_probs, 0);
+  const Index batch = width - 2;
+  for (Index chunk = 0; chunk < std::ssize(numbers) / width; ++chunk) {
+    for (Index i = 0; i < batch; ++i) {
+      const Index row = chunk / chunks * batch + i;
+      if (row < std::ssize(log_probs)) log_probs[row] -= numbers[chunk * width + 2 + i];
+    }
+  }
 }
 
 /// The sequence ranks are those of grid::ProcessGrid.
@@ -197,18 +211,21 @@ TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenRe
     for (const Token token : chunk.targets.first(count)) bytes += byte_lengths[token];
     numbers[1] = static_cast<double>(bytes);
   };
-  return text_score(score(model, data, rows, 2, fold, before_round), tokens, !byte_lengths.empty());
+  return text_score(score(model, data, rows, 2, fold, before_round), 2, tokens,
+                    !byte_lengths.empty());
 }
 
 TextScore score_documents(ForwardModel& model, const grid::Group& data,
                           const data::DocumentFiles& documents, std::span<const Index> byte_lengths,
-                          const BeforeRound& before_round) {
-  const Index length = model.shape().sequence;
+                          const BeforeRound& before_round, std::span<double> log_probs) {
+  const Index length = model.shape().sequence, batch = model.shape().batch;
   const Rows rows{documents.documents(),
                   [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
                     std::ranges::fill(targets, no_target);
                     documents.read(row, inputs.data(), targets.data());
                   }};
+  // The numbers of all documents of a chunk, then the sum of each row.
+  const Index width = log_probs.empty() ? 2 : 2 + batch;
   const auto fold = [&](const ScoredChunk& chunk, std::span<double> numbers) {
     const std::size_t there = chunk.place_of((rows.count - chunk.first) * length);
     for (std::size_t i = 0; i < there; ++i) {
@@ -216,9 +233,15 @@ TextScore score_documents(ForwardModel& model, const grid::Group& data,
       numbers[0] += static_cast<double>(chunk.losses[i]);
       if (!byte_lengths.empty()) numbers[1] += static_cast<double>(byte_lengths[chunk.targets[i]]);
     }
+    for (Index row = 0; row < width - 2; ++row) {
+      const std::size_t from = std::min(there, chunk.place_of(row * length));
+      const std::size_t to = std::min(there, chunk.place_of((row + 1) * length));
+      numbers[2 + row] = sum_of(chunk.losses.subspan(from, to - from));
+    }
   };
-  return text_score(score(model, data, rows, 2, fold, before_round), documents.target_count(),
-                    !byte_lengths.empty());
+  const std::vector<double> numbers = score(model, data, rows, width, fold, before_round);
+  if (!log_probs.empty()) add_rows(numbers, width, model.part().chunks, log_probs);
+  return text_score(numbers, width, documents.target_count(), !byte_lengths.empty());
 }
 
 double ChoiceScore::accuracy() const {

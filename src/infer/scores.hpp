@@ -78,11 +78,12 @@ TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenRe
                      const BeforeRound& before_round);
 
 /// Scores the targets of each document, which is alone in its row. No document may be longer than
-/// the model's sequence. `byte_lengths` and errors are as of score_text. Collective over all ranks
-/// of the grid.
+/// the model's sequence. Sets log_probs [documents] on every rank to the sum of ln p of each
+/// document's targets, unless it is empty. `byte_lengths` and errors are as of score_text.
+/// Collective over all ranks of the grid.
 TextScore score_documents(ForwardModel& model, const grid::Group& data,
                           const data::DocumentFiles& documents, std::span<const Index> byte_lengths,
-                          const BeforeRound& before_round);
+                          const BeforeRound& before_round, std::span<double> log_probs = {});
 
 struct ChoiceScore {
   std::vector<Index> sums;   // for each example, the ending with the smallest sum of -log p

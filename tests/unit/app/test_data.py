@@ -218,10 +218,10 @@ class Blends(LaunchTest):
         self.assertEqual(len(shown.stderr.splitlines()), 3, shown.stderr)
 
 
-def documents(count=30, length=lambda d: 2 + d * 7 % 10):
+def documents(count=30, length=lambda d: 2 + d * 7 % 10, first=0):
     """A file of documents, as docs/data.md describes it. Every fourth has no target."""
     starts, words = [0], []
-    for d in range(count):
+    for d in range(first, first + count):
         for i in range(length(d)):
             words.append((d * 5 + i) % 251 | (int(i > 0 and d % 4 != 3 and (d + i) % 3 > 0) << 31))
         starts.append(len(words))

@@ -322,6 +322,63 @@ class Mistakes(Trained):
         self.refuse(2, "grid.tensor must divide the number of ranks, 2", "saved", "val", "--tensor", "3")
 
 
+class LogProbs(Trained):
+    """Files of --log-probs: the same bytes from any grid, and what they hold."""
+
+    HEAD = struct.Struct("<8sIIQQQQ")
+
+    def write(self, name, *arguments, model="saved", file="chat.docs", ranks=1):
+        self.expect(self.run_kzero("evaluate", model, file, "--log-probs", name, *arguments, ranks=ranks), 0)
+        return (self.folder / name).read_bytes()
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "chat.docs").write_bytes(documents(13))
+
+    def test_ranks_and_partition_change_no_byte(self):
+        one = self.write("one")
+        for ranks, options in ((2, ()), (4, ()), (2, ("--partition",)), (3, ("--partition",)), (4, ("--partition",))):
+            with self.subTest(f"{ranks} ranks {options}"):
+                self.assertEqual(self.write("other", *options, ranks=ranks), one)
+
+    def test_they_are_the_sums_of_each_document(self):
+        data = self.write("all")
+        magic, version, zero, count, model, content, _ = self.HEAD.unpack_from(data)
+        self.assertEqual((magic, version, zero, count, len(data)), (b"KZEROLNP", 1, 0, 13, 256 + 8 * 13))
+        values = struct.unpack_from("<13d", data, 256)
+        (score,) = self.results("saved", "chat.docs")
+        self.assertAlmostEqual(-sum(values) / score["tokens"], score["loss"], 12)
+        self.assertEqual([v == 0 for v in values], [d % 4 == 3 for d in range(13)], "documents without targets")
+        # Each document as a file of its own.
+        for d in range(13):
+            if d % 4 == 3:
+                continue
+            (self.folder / "one.docs").write_bytes(documents(1, first=d))
+            (score,) = self.results("saved", "one.docs")
+            self.assertAlmostEqual(-values[d], score["loss"] * score["tokens"], 4)
+        # The hashes follow what they name, and nothing else.
+        shutil.copy(self.folder / "chat.docs", self.folder / "renamed.docs")
+        self.assertEqual(self.write("renamed", file="renamed.docs"), data)
+        (self.folder / "chat.docs").write_bytes(documents(12))
+        shorter = self.HEAD.unpack_from(self.write("shorter"))
+        self.assertEqual(shorter[4], model)
+        self.assertNotEqual(shorter[5], content)
+        self.expect(self.run_kzero("convert", "saved", "hf"), 0)
+        self.assertEqual(self.write("converted", model="hf"), self.write("shorter"))
+        self.expect(self.train("train.steps=7", "checkpoint.allow_new_data=true"), 0)
+        self.assertNotEqual(self.HEAD.unpack_from(self.write("later"))[4], model)
+
+    def test_mistakes(self):
+        for code, text, arguments in (
+            (2, "--log-probs is for one file or pattern, found 2", ("chat.docs", "val", "--log-probs", "out")),
+            (2, "--log-probs: val has no documents with targets", ("val", "--log-probs", "out")),
+            (4, "nowhere/out", ("chat.docs", "--log-probs", "nowhere/out")),
+        ):
+            with self.subTest(text):
+                self.expect(self.run_kzero("evaluate", "saved", *arguments, ranks=2), code, text)
+                self.assertFalse(list(self.folder.glob("out*")))
+
+
 TOKENIZER = {
     "version": "1.0",
     "truncation": None,
