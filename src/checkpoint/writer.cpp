@@ -54,7 +54,7 @@ void fill_in(Manifest& manifest, const std::vector<std::string>& records) {
 }
 
 /// Returns messages about failures. They do not harm the checkpoint, which is complete by now.
-std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, Index keep,
+std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, Keep keep,
                                           Index sane_step) {
   try {
     storage::write_durably(folder / "latest", folder_name(step) + "\n");  // 6 latest
@@ -104,7 +104,7 @@ Written save(const grid::Group& world, const fs::path& folder, const fs::path& p
 }  // namespace
 
 Written write(const grid::Group& world, const fs::path& folder, Manifest manifest,
-              std::span<const StateShard> mine, Index keep, Index ranks_per_file) {
+              std::span<const StateShard> mine, Keep keep, Index ranks_per_file) {
   const Index number = world.rank() / ranks_per_file;
   const grid::Group file_group = world.part(number, "file");
   const fs::path partial = begin(world, folder, manifest);  // 1 begin
@@ -122,7 +122,7 @@ Written write(const grid::Group& world, const fs::path& folder, Manifest manifes
 }
 
 BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folder,
-                                 Manifest manifest, std::vector<StateShard> mine, Index keep)
+                                 Manifest manifest, std::vector<StateShard> mine, Keep keep)
     : world_(world),
       folder_(folder),
       manifest_(std::move(manifest)),

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/folder/retention.hpp"
 #include "checkpoint/format/manifest.hpp"
 #include "checkpoint/format/shard_file.hpp"
 #include "checkpoint/format/state_shard.hpp"
@@ -33,15 +34,15 @@ struct Written {
 };
 
 /// Saves every rank's shards as `folder`/step_<manifest.step>. They are on the disk and read back
-/// before the folder gets its name. Then removes all checkpoints except the newest `keep` (0: keeps
-/// all) and the newest sane one. Each `ranks_per_file` consecutive ranks write one file. Together
-/// the shards must cover every parameter of the manifest once. `manifest` is the same on all ranks,
+/// before the folder gets its name. Then removes all checkpoints except those of `keep` and the
+/// newest sane one. Each `ranks_per_file` consecutive ranks write one file. Together the shards
+/// must cover every parameter of the manifest once. `manifest` is the same on all ranks,
 /// except for the fields that write() fills in. If any rank fails, throws the same Error on every
 /// rank, with the file at fault, leaves no trace and does not change earlier checkpoints. The
 /// caller holds the folder's lock (FolderLock). Without it nothing is damaged, but runs may remove
 /// one another's checkpoints. Collective over `world`.
 Written write(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
-              std::span<const StateShard> mine, Index keep, Index ranks_per_file = 1);
+              std::span<const StateShard> mine, Keep keep, Index ranks_per_file = 1);
 
 /// Writes a checkpoint with one file per rank in a thread while the caller continues. A thread of
 /// the root removes old checkpoints. The caller only runs the steps that communicate: start and
@@ -51,7 +52,7 @@ class BackgroundWrite {
   /// Begins the write. The shards' memory must not change until finish() returns. Collective over
   /// `world`, which must outlive this object.
   BackgroundWrite(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
-                  std::vector<StateShard> mine, Index keep);
+                  std::vector<StateShard> mine, Keep keep);
 
   /// Waits for the threads. Without finish() the checkpoint stays incomplete, and the next run
   /// removes it.
@@ -73,7 +74,7 @@ class BackgroundWrite {
   std::filesystem::path folder_;
   Manifest manifest_;
   std::vector<StateShard> mine_;
-  Index keep_;
+  Keep keep_;
   std::filesystem::path partial_;
   std::future<LocalPart> part_;  // destroyed before the objects that its thread uses
   std::future<std::vector<std::string>> retaining_;  // on the root

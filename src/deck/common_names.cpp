@@ -71,6 +71,7 @@ constexpr Names common_names[] = {
     {"checkpoint.folder", "out_dir output_dir save_dir"},
     {"checkpoint.every", "save_steps save_interval checkpoint_interval"},
     {"checkpoint.keep", "save_total_limit"},
+    {"checkpoint.keep_every", "save_retain_interval"},
     {"checkpoint.asynchronous", "async_save"},
     {"checkpoint.resume", "resume_from_checkpoint"},
     {"run.log_every", "log_interval logging_steps steps_per_print"},

@@ -302,6 +302,7 @@ struct Checkpoint {
   std::string folder;            // empty: no checkpoints
   Index every = 0;               // steps; 0: only at the end and on a stop
   Index keep = 3;                // newest complete checkpoints to keep; 0: all
+  Index keep_every = 0;          // steps; also keeps the first at or after each multiple; 0: none
   Index ranks_per_file = 1;      // consecutive ranks that write one file collectively
   bool asynchronous = false;     // a thread writes while training continues
   bool resume = true;            // continue from the newest complete checkpoint in folder

@@ -245,6 +245,10 @@ void add_checkpoint(std::vector<Key>& table) {
               "Steps from one checkpoint to the next; 0: only at the end and when stopped."));
   table.push_back(integer("checkpoint.keep", t, &Checkpoint::keep, from(0, max_count),
                           "checkpoints", "Newest complete checkpoints to keep; 0: all."));
+  table.push_back(integer("checkpoint.keep_every", t, &Checkpoint::keep_every, from(0, max_count),
+                          "steps",
+                          "Also keep the first checkpoint at or after each multiple of so many "
+                          "steps, for averages; 0: none."));
   table.push_back(integer("checkpoint.ranks_per_file", t, &Checkpoint::ranks_per_file,
                           from(1, max_count), "ranks",
                           "Consecutive ranks that write one file collectively (MPI-IO)."));

@@ -288,7 +288,8 @@ void Checkpoints::make_room(Index steps_done) const {
   grid::collectively(grid_.world(), [&] {
     std::error_code ignored;
     if (!grid_.world().is_root() || !std::filesystem::exists(deck.folder, ignored)) return;
-    print_problems(checkpoint::retain(deck.folder, steps_done - 1, 1, losses_.record()->sane_step));
+    print_problems(checkpoint::retain(deck.folder, steps_done - 1, {1, deck.keep_every},
+                                      losses_.record()->sane_step));
   });
 }
 
@@ -305,12 +306,13 @@ void Checkpoints::save(Index steps_done) {
   is_due_ = false;
   if (deck.asynchronous) {
     under_way_.emplace(grid_.world(), deck.folder, manifest_after(steps_done), engine_.snapshot(),
-                       deck.keep);
+                       checkpoint::Keep(deck.keep, deck.keep_every));
     is_incomplete_ = true;
     stalled_ = seconds_since(begun_);
   } else {
     const auto written = checkpoint::write(grid_.world(), deck.folder, manifest_after(steps_done),
-                                           engine_.owned_shards(), deck.keep, deck.ranks_per_file);
+                                           engine_.owned_shards(), {deck.keep, deck.keep_every},
+                                           deck.ranks_per_file);
     stalled_ = seconds_since(begun_);
     report(written, stalled_);
   }

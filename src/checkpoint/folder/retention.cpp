@@ -6,8 +6,10 @@
 #include <cctype>
 #include <charconv>
 #include <functional>
+#include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string_view>
 #include <tuple>
 
@@ -68,6 +70,19 @@ std::vector<Entry> entries_of(const fs::path& folder) {
     return std::tuple(-a.step, a.kind, a.path) < std::tuple(-b.step, b.kind, b.path);
   });
   return entries;
+}
+
+/// The steps of the first checkpoints at or after each multiple of `every`. `entries` are by
+/// descending step.
+std::set<Index> firsts_of(const std::vector<Entry>& entries, Index every) {
+  std::map<Index, Index> firsts;  // by multiple
+  if (every == 0) return {};
+  for (const Entry& entry : entries)
+    if (entry.kind == Kind::complete) firsts[entry.step / every] = entry.step;
+  firsts.erase(0);
+  std::set<Index> steps;
+  for (const auto& [multiple, step] : firsts) steps.insert(step);
+  return steps;
 }
 
 void remove_tree(const fs::path& path) {
@@ -188,19 +203,25 @@ void install(const fs::path& partial, const fs::path& target) {
   fs::remove_all(old, left_to_the_next_write);
 }
 
-std::vector<std::string> retain(const fs::path& folder, Index newest, Index keep, Index sane_step) {
+std::vector<std::string> retain(const fs::path& folder, Index newest, Keep keep, Index sane_step) {
   std::vector<std::string> problems;
+  if (keep.newest == 0) return problems;
   Index kept = 0;
   bool has_sane = false;
-  for (const Entry& entry : entries_of(folder)) {
-    if (keep == 0 || entry.kind != Kind::complete || entry.step > newest) continue;
+  const std::vector<Entry> entries = entries_of(folder);
+  const std::set<Index> firsts = firsts_of(entries, keep.every);
+  for (const Entry& entry : entries) {
+    if (entry.kind != Kind::complete || entry.step > newest) continue;
+    // Manifests take time to read, and there may be many such checkpoints.
+    const bool stays = firsts.contains(entry.step);
+    if (stays && has_sane && kept >= keep.newest) continue;
     const auto manifest = manifest_if_complete(entry.path);
     if (!manifest) continue;
     const bool counts = manifest->skipped_in_row == 0;
     const bool is_newest_sane = !has_sane && is_sane(*manifest, sane_step);
     has_sane = has_sane || is_newest_sane;
-    if (counts ? ++kept <= keep : kept < keep || entry.step == newest) continue;
-    if (is_newest_sane) continue;
+    if (counts ? ++kept <= keep.newest : kept < keep.newest || entry.step == newest) continue;
+    if (is_newest_sane || stays) continue;
     try {
       // Renames the checkpoint first to a name that no run reads, so that an interrupted removal
       // leaves no damaged checkpoint.

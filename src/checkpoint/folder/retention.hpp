@@ -62,13 +62,23 @@ bool is_sane(const Manifest& manifest, Index sane_step);
 std::optional<std::filesystem::path> newest_sane(const std::filesystem::path& folder, Index newest,
                                                  Index sane_step);
 
-/// Keeps the last `keep` checkpoints (0: all) up to step `newest` and removes the others. Only
-/// counts checkpoints with a manifest and shard files of the right sizes. Always keeps that of
-/// `newest`. A checkpoint whose last step was skipped may belong to a diverging training: it
-/// displaces no other, and is removed when enough good ones are newer. The newest sane checkpoint
-/// always stays, so there may be one more; with `keep` = 1 there usually is. Later steps, which
-/// another run left, and damaged folders stay. Returns messages about removals that failed.
-std::vector<std::string> retain(const std::filesystem::path& folder, Index newest, Index keep,
+/// The checkpoints of a folder that stay.
+struct Keep {
+  // Not explicit: most callers keep the newest alone.
+  Keep(Index last_ones, Index multiple = 0) : newest(last_ones), every(multiple) {}
+
+  Index newest;  // number of the newest; 0: all
+  Index every;   // also the first one at or after each multiple of this number of steps; 0: none
+};
+
+/// Keeps the last `keep.newest` checkpoints up to step `newest`, and those of `keep.every`, and
+/// removes the others. Only counts checkpoints with a manifest and shard files of the right sizes.
+/// Always keeps that of `newest`. A checkpoint whose last step was skipped may belong to a
+/// diverging training: it displaces no other, and is removed when enough good ones are newer. The
+/// newest sane checkpoint always stays, so there may be one more; with `keep.newest` = 1 there
+/// usually is. Later steps, which another run left, and damaged folders stay. Returns messages
+/// about removals that failed.
+std::vector<std::string> retain(const std::filesystem::path& folder, Index newest, Keep keep,
                                 Index sane_step = every_step);
 
 }  // namespace kzero::checkpoint

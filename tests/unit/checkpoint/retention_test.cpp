@@ -38,6 +38,17 @@ TEST_F(Retention, KeepsTheNewest) {
   EXPECT_EQ(name, "step_00000060");
 }
 
+TEST_F(Retention, MultiplesOfKeepEveryStay) {
+  // The checkpoint of step 40 waited until step 41.
+  for (const Index step : {10, 20, 30, 41, 50, 60, 70}) save(world, folder, step, {1, 20});
+  EXPECT_EQ(names(),
+            (Names{"latest", "step_00000020", "step_00000041", "step_00000060", "step_00000070"}));
+  save(world, folder, 85, {2, 40});
+  EXPECT_EQ(names(), (Names{"latest", "step_00000041", "step_00000070", "step_00000085"}));
+  on_root([&] { EXPECT_TRUE(retain(folder, 85, 1).empty()); });
+  EXPECT_EQ(names(), (Names{"latest", "step_00000085"}));
+}
+
 TEST_F(Retention, DamagedOnesDoNotCountAndLaterOnesStay) {
   for (const Index step : {10, 20, 90}) save(world, folder, step, 0);
   on_root([&] { fs::resize_file(folder / "step_00000020" / "shard_00000.h5", 100); });

@@ -205,7 +205,7 @@ inline Manifest manifest_at(Index step, std::vector<Parameter> model, Index skip
 }
 
 /// Writes the small model at a step, partitioned over the ranks of `group`.
-inline Written save(const grid::Group& group, const fs::path& folder, Index step, Index keep,
+inline Written save(const grid::Group& group, const fs::path& folder, Index step, Keep keep,
                     Index ranks_per_file = 1, Index skipped_in_row = 0) {
   const auto model = small_model();
   const Share share = filled(flat_share(model, group.rank(), group.size()), model, step);
