@@ -259,7 +259,7 @@ void device_count(const Execution& exec, Matrix<const std::int32_t> experts,
 
 void count_choices(const Execution& exec, Matrix<const std::int32_t> experts,
                    const CountedRows& counted, Vector<std::int32_t> counts) {
-  if constexpr (tensor::on_host) {
+  if (tensor::on_host) {
     host_count(exec, experts, counted, counts);
   } else {
     device_count(exec, experts, counted, counts);
