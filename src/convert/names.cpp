@@ -88,6 +88,8 @@ const TensorNames& names_of(deck::ModelFamily family) {
       return gpt2;
     case deck::ModelFamily::llama:
     case deck::ModelFamily::olmo2:
+    case deck::ModelFamily::olmoe:
+    case deck::ModelFamily::mixtral:
       return llama;
     case deck::ModelFamily::gemma3:
       return gemma3;

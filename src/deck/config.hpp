@@ -28,7 +28,7 @@ enum class CommunicatorKind { automatic, mpi, nccl };
 enum class AttentionKind { automatic, cudnn, kzero };
 enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor, muon };
 enum class Replay { off, note, check };
-enum class ModelFamily { gpt2, llama, olmo2, gemma3, apertus };
+enum class ModelFamily { gpt2, llama, olmo2, gemma3, apertus, olmoe, mixtral };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
 
@@ -73,7 +73,8 @@ inline constexpr Choice<OptimizerKind> optimizers[] = {
 inline constexpr Choice<ModelFamily> families[] = {
     {"gpt2", ModelFamily::gpt2, "LayerNorm, learned positions, GELU, biases"},
     {"llama", ModelFamily::llama,
-     "RMSNorm, rotary positions, SwiGLU: Llama, Mistral, Qwen2, Qwen3, SmolLM3, Granite"},
+     "RMSNorm, rotary positions, SwiGLU: Llama, Mistral, Qwen2, Qwen3, Qwen3-MoE, SmolLM3, "
+     "Granite"},
     {"olmo2", ModelFamily::olmo2,
      "as \"llama\", with norms after the two parts of a block, not before, and RMSNorm over all "
      "heads of queries and of keys: OLMo 2, OLMo 3"},
@@ -81,7 +82,10 @@ inline constexpr Choice<ModelFamily> families[] = {
      "as \"llama\", with norms before and after the two parts, RMSNorm over each head, a GELU gate "
      "and scaled embeddings; norms multiply by 1 + weight"},
     {"apertus", ModelFamily::apertus,
-     "as \"llama\", with RMSNorm over each head, and xIELU in place of a gate"}};
+     "as \"llama\", with RMSNorm over each head, and xIELU in place of a gate"},
+    {"olmoe", ModelFamily::olmoe,
+     "as \"llama\" with experts, with RMSNorm over all heads of queries and of keys: OLMoE"},
+    {"mixtral", ModelFamily::mixtral, "as \"llama\" with experts, under the names of Mixtral"}};
 inline constexpr Choice<RopeScaling> rope_scalings[] = {{"none", RopeScaling::none},
                                                         {"linear", RopeScaling::linear},
                                                         {"llama3", RopeScaling::llama3},
@@ -118,6 +122,11 @@ struct Model {
   Index sequence = 128;
   Index vocab = 256;
   Index feed_forward = 0;  // 0: 4 * hidden; llama: 8/3 * hidden, rounded up to a multiple of 256
+  Index experts = 0;       // feed-forward parts of that width in each block; 0: one, for all tokens
+  Index experts_per_token = 0;   // that compute a token
+  bool normalized_gates = true;  // the gates of a token's experts sum to 1
+  double router_aux_loss = 0;    // factor on the loss that balances experts
+  double router_z_loss = 0;      // factor on log(Z)^2 of the router
   bool qkv_bias = false;
   bool qk_norm = false;
   bool tied_embeddings = true;

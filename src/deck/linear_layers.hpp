@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "deck/config.hpp"
@@ -44,11 +45,34 @@ inline constexpr LinearLayer apertus_layers[] = {{"self_attn.q_proj", Product::q
                                                  {"mlp.up_proj", Product::up, ProductPart::up},
                                                  {"mlp.down_proj", Product::down}};
 
-/// The layers of each block of a family, in forward order.
+inline constexpr LinearLayer mixtral_layers[] = {
+    {"self_attn.q_proj", Product::qkv, ProductPart::q},
+    {"self_attn.k_proj", Product::qkv, ProductPart::k},
+    {"self_attn.v_proj", Product::qkv, ProductPart::v},
+    {"self_attn.o_proj", Product::projection},
+    {"block_sparse_moe.w1", Product::up, ProductPart::gate},
+    {"block_sparse_moe.w3", Product::up, ProductPart::up},
+    {"block_sparse_moe.w2", Product::down}};
+
+/// The layers of each block of a family, in forward order. With experts, those of the feed-forward
+/// part are layers of each expert: see expert_path.
 constexpr std::span<const LinearLayer> linear_layers(ModelFamily family) {
   if (family == ModelFamily::gpt2) return gpt2_layers;
   if (family == ModelFamily::apertus) return apertus_layers;
+  if (family == ModelFamily::mixtral) return mixtral_layers;
   return llama_layers;
+}
+
+/// Whether a layer belongs to the feed-forward part.
+constexpr bool is_feed_forward(const LinearLayer& layer) {
+  return layer.product == Product::up || layer.product == Product::down;
+}
+
+/// The path of a layer of an expert: "mlp.experts.3.up_proj" for "mlp.up_proj".
+inline std::string expert_path(const LinearLayer& layer, Index expert) {
+  const std::size_t end = layer.path.rfind('.');
+  return std::string(layer.path.substr(0, end)) + ".experts." + std::to_string(expert) +
+         std::string(layer.path.substr(end));
 }
 
 }  // namespace kzero::deck

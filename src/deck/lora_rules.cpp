@@ -30,19 +30,21 @@ std::vector<Violation> without_rank(const Config& config) {
 }
 
 /// The names that targets may have, in the family's order. Layers of one name are one target.
-std::vector<std::string_view> target_names(ModelFamily family) {
+/// Experts have no adapters.
+std::vector<std::string_view> target_names(const Model& model) {
   std::vector<std::string_view> names;
-  for (const LinearLayer& layer : linear_layers(family)) {
+  for (const LinearLayer& layer : linear_layers(model.family)) {
+    if (model.experts > 0 && is_feed_forward(layer)) continue;
     if (std::ranges::find(names, layer.name()) == names.end()) names.push_back(layer.name());
   }
   return names;
 }
 
 /// Returns the layers that the targets mean, in the family's order. Unknown targets mean none.
-std::vector<std::string> meant_by(const std::vector<std::string>& targets, ModelFamily family) {
+std::vector<std::string> meant_by(const std::vector<std::string>& targets, const Model& model) {
   const bool all = std::ranges::find(targets, all_linear) != targets.end();
   std::vector<std::string> meant;
-  for (const std::string_view layer : target_names(family)) {
+  for (const std::string_view layer : target_names(model)) {
     if (all || std::ranges::find(targets, layer) != targets.end()) meant.emplace_back(layer);
   }
   return meant;
@@ -54,10 +56,10 @@ std::vector<Violation> apply_lora_rules(Config& config, Purpose purpose) {
   Lora& lora = config.lora;
   if (!trains_adapters(lora)) return without_rank(config);
   std::vector<Violation> violations;
-  const ModelFamily family = config.model.family;
-  const std::vector<std::string_view> layers = target_names(family);
-  const std::string known = fmt::format("model.family = \"{}\" has {}, or \"{}\" for all of them",
-                                        name_of(family), fmt::join(layers, ", "), all_linear);
+  const std::vector<std::string_view> layers = target_names(config.model);
+  const std::string known = fmt::format(
+      "model.family = \"{}\"{} has {}, or \"{}\" for all of them", name_of(config.model.family),
+      config.model.experts > 0 ? " with model.experts" : "", fmt::join(layers, ", "), all_linear);
   if (lora.targets.empty())
     violations.push_back({{"lora.targets", "lora.rank"},
                           fmt::format("lora.rank = {} needs lora.targets; {}", lora.rank, known)});
@@ -67,7 +69,7 @@ std::vector<Violation> apply_lora_rules(Config& config, Purpose purpose) {
                           fmt::format("lora.targets: \"{}\" is not a linear layer of the model; {}",
                                       target, known)});
   }
-  if (violations.empty()) lora.targets = meant_by(lora.targets, family);
+  if (violations.empty()) lora.targets = meant_by(lora.targets, config.model);
   if (purpose == Purpose::train && config.model.initial.empty())
     violations.push_back(
         {{"model.initial", "lora.rank"},

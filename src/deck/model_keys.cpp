@@ -21,9 +21,14 @@ Key only_in(std::initializer_list<ModelFamily> families, Key key) {
 /// Keys of the architecture: of Llama's family, and of every family but GPT-2.
 Key llama(Key key) { return defining(only_in({ModelFamily::llama}, std::move(key))); }
 Key rotary(Key key) {
-  return defining(
-      only_in({ModelFamily::llama, ModelFamily::olmo2, ModelFamily::gemma3, ModelFamily::apertus},
-              std::move(key)));
+  return defining(only_in({ModelFamily::llama, ModelFamily::olmo2, ModelFamily::gemma3,
+                           ModelFamily::apertus, ModelFamily::olmoe, ModelFamily::mixtral},
+                          std::move(key)));
+}
+
+/// Keys of mixtures of experts.
+Key with_experts(Key key) {
+  return only_in({ModelFamily::llama, ModelFamily::olmoe, ModelFamily::mixtral}, std::move(key));
 }
 
 constexpr auto t = &Config::model;
@@ -44,8 +49,8 @@ std::vector<Key> architecture() {
       integer("model.vocab", t, &Model::vocab, from(1, 2147483647), "tokens",
               "Vocabulary size; at least 256 for data.format = \"bytes\"."),
       integer("model.feed_forward", t, &Model::feed_forward, from(0, 1000000), "",
-              "Width of the feed-forward part; 0: 4 * model.hidden, with a gate 8/3 * "
-              "model.hidden, rounded up to a multiple of 256."),
+              "Width of the feed-forward part, or of each expert; 0: 4 * model.hidden, with a gate "
+              "8/3 * model.hidden, rounded up to a multiple of 256."),
       llama(boolean("model.qkv_bias", t, &Model::qkv_bias,
                     "Queries, keys and values have biases, as in Qwen2.")),
       rotary(integer("model.window", t, &Model::window, from(0, 1000000), "tokens",
@@ -101,6 +106,29 @@ std::vector<Key> rope() {
   };
 }
 
+std::vector<Key> experts() {
+  return {
+      defining(with_experts(integer(
+          "model.experts", t, &Model::experts, from(0, 1024), "",
+          "Experts: feed-forward parts of each block, of which a router chooses "
+          "model.experts_per_token for each token; 0: one feed-forward part for all tokens."))),
+      defining(
+          with_experts(integer("model.experts_per_token", t, &Model::experts_per_token, from(0, 64),
+                               "", "Experts that compute a token: at most model.experts."))),
+      defining(with_experts(
+          boolean("model.normalized_gates", t, &Model::normalized_gates,
+                  "The gates of a token's experts are divided by their sum; false: they are "
+                  "probabilities among all experts, as in OLMoE."))),
+      with_experts(real("model.router_aux_loss", t, &Model::router_aux_loss, from(0, 100), "",
+                        "Factor on the loss that balances experts: the sum over blocks of "
+                        "model.experts * sum of (share of choices) * (mean probability), over a "
+                        "micro-batch. Only gradients have it, not the reported loss.")),
+      with_experts(real("model.router_z_loss", t, &Model::router_z_loss, from(0, 100), "",
+                        "Factor on the mean of log(Z)^2 of each block's router, which keeps its "
+                        "logits small; only gradients have it.")),
+  };
+}
+
 std::vector<Key> the_rest() {
   return {
       text("model.config", t, &Model::config,
@@ -135,6 +163,7 @@ void add_model_keys(std::vector<Key>& table) {
       llama(integer("model.no_rope_every", t, &Model::no_rope_every, from(0, 10000), "layers",
                     "Every so many layers one has no rotary positions, as in SmolLM3 (4); 0: all "
                     "have them.")));
+  for (Key& key : experts()) table.push_back(std::move(key));
   for (Key& key : the_rest()) table.push_back(std::move(key));
 }
 

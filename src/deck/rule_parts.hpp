@@ -30,4 +30,9 @@ std::vector<Violation> apply_data_rules(Config& config, Purpose purpose);
 /// applied.
 std::vector<Violation> apply_sequence_rules(Config& config);
 
+// Rules of model.experts.
+
+/// Checks the keys of experts and what they exclude. Returns every broken rule.
+std::vector<Violation> apply_expert_rules(const Config& config);
+
 }  // namespace kzero::deck

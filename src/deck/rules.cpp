@@ -29,6 +29,7 @@ class Rules : ViolationList {
     check_lora();
     check_grid();
     check_sequence();
+    check_experts();
     check_batch();
     check_zero();
     check_recompute();
@@ -124,15 +125,21 @@ class Rules : ViolationList {
                           "found {}",
                           kv_heads, tensor));
     refuse_if(
-        model.family == ModelFamily::olmo2 && kv_heads % tensor != 0,
+        (model.family == ModelFamily::olmo2 || model.family == ModelFamily::olmoe) &&
+            kv_heads % tensor != 0,
         {"grid.tensor", "model.kv_heads"},
         fmt::format("grid.tensor must divide model.kv_heads = {}, found {}: with model.family "
-                    "= \"olmo2\" a norm covers all heads of keys",
-                    kv_heads, tensor));
+                    "= \"{}\" a norm covers all heads of keys",
+                    kv_heads, tensor, name_of(model.family)));
   }
 
   void check_sequence() {
     for (Violation& violation : apply_sequence_rules(config_))
+      violations_.push_back(std::move(violation));
+  }
+
+  void check_experts() {
+    for (Violation& violation : apply_expert_rules(config_))
       violations_.push_back(std::move(violation));
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "deck/schema.hpp"
@@ -104,7 +105,8 @@ std::string shared_use(const std::string& table) {
 
 std::string reference_head(const std::string& table) {
   std::string uses = shared_use(table);
-  if (!uses.empty()) uses = "The keys marked * are used o" + uses.substr(1) + "\n\n";
+  if (!uses.empty())
+    uses = "The keys marked * need" + uses.substr(std::string_view("Only with").size()) + "\n\n";
   return fmt::format("\n## [{}]\n\n{}{}", table, uses, columns);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/timeline.hpp"
 #include "checkpoint/format/state_shard.hpp"
@@ -32,6 +33,8 @@ struct StepResult {
   std::optional<Index> targets{};  // of the global batch; nullopt: every position has one
   std::optional<double>
       norm_limit{};  // above it the step is skipped; see optim::SpikeRule::limit()
+  /// How often each expert was chosen [layers, experts], over the global batch without padding.
+  std::vector<std::uint64_t> expert_choices{};
 
   /// Returns whether the step was skipped because its norm, although finite, was above the limit.
   bool is_spike() const { return skipped && norm_limit && std::isfinite(grad_norm); }

@@ -11,8 +11,8 @@ constexpr Index min_rounds = 64;
 
 }  // namespace
 
-StepSums::StepSums(memory::Arenas& arenas, Index rounds, Index chunks)
-    : rounds_(std::max(rounds, min_rounds)), chunks_(chunks) {
+StepSums::StepSums(memory::Arenas& arenas, Index rounds, Index chunks, Index experts)
+    : rounds_(std::max(rounds, min_rounds)), chunks_(chunks), experts_(experts) {
   device_ = arenas.take<std::uint64_t>(memory::Category::io, words());
   host_ =
       tensor::on_host ? device_ : arenas.take<std::uint64_t>(memory::Category::offloaded, words());

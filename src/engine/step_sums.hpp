@@ -1,5 +1,6 @@
-// The sums of a step: the losses of each chunk of its micro-batches and the squares of the
-// gradients. They stay on the device until the host reads them all at the end of the step.
+// The sums of a step: the losses of each chunk of its micro-batches, the squares of the gradients,
+// and how often routers chose each expert. They stay on the device until the host reads them all at
+// the end of the step.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace kzero::engine {
 
 class StepSums {
  public:
-  /// Allocates room for the losses of at least `rounds` micro-batches, `chunks` of each, from the
-  /// io category. Validations use the additional room. If the host cannot read there, also
-  /// allocates from the offloaded category.
-  StepSums(memory::Arenas& arenas, Index rounds, Index chunks);
+  /// Allocates room for the losses of at least `rounds` micro-batches, `chunks` of each, and for
+  /// the choices of `experts` experts of all blocks, from the io category. Validations use the
+  /// additional room. If the host cannot read there, also allocates from the offloaded category.
+  StepSums(memory::Arenas& arenas, Index rounds, Index chunks, Index experts = 0);
 
   /// The number of micro-batches whose losses fit.
   Index rounds() const { return rounds_; }
@@ -27,6 +28,9 @@ class StepSums {
 
   /// The sums of losses of the chunks of micro-batch `round`, in device memory.
   double* loss(Index round) const { return losses_of(device_) + round * chunks_; }
+
+  /// The choices of each expert [experts], in device memory; null if there are none.
+  std::uint64_t* expert_choices() const { return experts_ > 0 ? choices_of(device_) : nullptr; }
 
   /// Enqueues the addition of the squares of ranges of units.
   template <class T>
@@ -41,18 +45,24 @@ class StepSums {
     return {losses_of(host_), static_cast<std::size_t>(count * chunks_)};
   }
   kernels::ExactSum squares() const { return *sum_of(host_); }
+  std::span<const std::uint64_t> choices() const {
+    return {choices_of(host_), static_cast<std::size_t>(experts_)};
+  }
 
  private:
-  // Words: the sum of squares, then the losses.
+  // Words: the sum of squares, then the losses, then the choices.
   kernels::ExactSum* sum_of(std::uint64_t* words) const {
     return reinterpret_cast<kernels::ExactSum*>(words);
   }
   double* losses_of(std::uint64_t* words) const {
     return reinterpret_cast<double*>(words + kernels::ExactSum::words_of_sum);
   }
-  Index words() const { return kernels::ExactSum::words_of_sum + rounds_ * chunks_; }
+  std::uint64_t* choices_of(std::uint64_t* words) const {
+    return words + kernels::ExactSum::words_of_sum + rounds_ * chunks_;
+  }
+  Index words() const { return kernels::ExactSum::words_of_sum + rounds_ * chunks_ + experts_; }
 
-  Index rounds_, chunks_;
+  Index rounds_, chunks_, experts_;
   std::uint64_t *device_, *host_;  // equal in host builds
   kernels::ExactSum* part_;
 };

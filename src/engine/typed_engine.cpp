@@ -180,6 +180,7 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   result.loss =
       totals.loss / static_cast<double>(targets(step * global_batch, global_batch, samples));
   result.grad_norm = totals.gradient_norm / result.loss_scale;
+  result.expert_choices = totals.expert_choices;
   decide_skip(result, spike_rule_);
   if (!result.skipped) {
     // Skipped steps do not change the moments, so bias correction does not count them.
@@ -236,9 +237,10 @@ std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, In
                                plan.first_sample(step, dealt_to, round));
 }
 
-/// Waits for this rank's sums of a step, then adds the sums of all ranks in one control message. A
-/// loss's word is zero on all ranks except one. After it no rank reads parameters until the update
-/// is finished, so ranks that share them may write.
+/// Waits for this rank's sums of a step, then adds the sums of all ranks in one control message:
+/// the squares, the losses, the choices of experts. A loss's word is zero on all ranks except one.
+/// After it no rank reads parameters until the update is finished, so ranks that share them may
+/// write.
 template <class T>
 typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const runtime::ProfileRegion region([] { return "kzero::engine::read_totals"; });
@@ -247,7 +249,9 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const Index rounds = plan.rounds(), rank = data_.rank();
   buffers_.step_sums.read(buffers_.model->exec());
   const Index chunks = plan.own_chunks(), each = rounds * chunks;  // losses of a rank
-  std::vector<std::uint64_t> words(of_squares + static_cast<std::size_t>(plan.ranks * each));
+  const std::size_t before_choices = of_squares + static_cast<std::size_t>(plan.ranks * each);
+  const auto choices = buffers_.step_sums.choices();
+  std::vector<std::uint64_t> words(before_choices + choices.size());
   kernels::ExactSum squares = buffers_.step_sums.squares();
   squares.carry();
   std::ranges::copy(squares.words(), words.begin());
@@ -257,14 +261,17 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
       words[of_squares + static_cast<std::size_t>(rank * each + i)] =
           std::bit_cast<std::uint64_t>(mine[i]);
     }
+    std::ranges::copy(choices, std::span(words).subspan(before_choices).begin());
   }
   grid_.world().sum(words);
   std::vector<double> losses;
-  losses.reserve(words.size() - of_squares);
-  for (const std::uint64_t word : std::span(words).subspan(of_squares))
-    losses.push_back(std::bit_cast<double>(word));
+  losses.reserve(before_choices - of_squares);
+  for (std::size_t i = of_squares; i < before_choices; ++i)
+    losses.push_back(std::bit_cast<double>(words[i]));
+  const auto all_choices = std::span(words).subspan(before_choices);
   return {sum_of_losses(plan, losses),
-          std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value())};
+          std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value()),
+          {all_choices.begin(), all_choices.end()}};
 }
 
 /// Enqueues the computation of a step's losses and gradients.
@@ -278,7 +285,13 @@ void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
   buffers_.step_sums.clear(buffers_.model->exec());
   for (Index round = 0; round < plan.rounds(); ++round) {
     std::optional<model::Batch> batch = load(plan, step, round, dealt_to, samples);
-    if (batch) batch->training_sample = plan.first_sample(step, dealt_to, round);
+    if (batch) {
+      batch->training_sample = plan.first_sample(step, dealt_to, round);
+      batch->mean_scale =
+          static_cast<float>(scaler_.scale() * static_cast<double>(plan.micro_batch) /
+                             static_cast<double>(plan.global_batch));
+      batch->expert_choices = buffers_.step_sums.expert_choices();
+    }
     forward_backward(batch, round, scale, by);
   }
 }

@@ -47,6 +47,7 @@ class TypedEngine : public Engine {
   struct Totals {
     double loss;           // sum over all targets
     double gradient_norm;  // includes the loss scale
+    std::vector<std::uint64_t> expert_choices;
   };
 
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,

@@ -139,6 +139,10 @@ void JsonlSink::write(const StepRecord& record) {
                {"skipped", record.skipped}};
   if (record.targets) json["targets"] = *record.targets;
   if (record.norm_limit) json["norm_limit"] = *record.norm_limit;
+  if (!record.experts.largest.empty()) {
+    json["expert_load"] = record.experts.largest;
+    json["expert_entropy"] = record.experts.entropy;
+  }
   file_.write_line(dump(std::move(json)));
 }
 

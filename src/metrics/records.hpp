@@ -10,6 +10,7 @@
 
 #include "base/types.hpp"
 #include "metrics/data_summary.hpp"
+#include "metrics/expert_load.hpp"
 
 namespace kzero::metrics {
 
@@ -103,6 +104,7 @@ struct StepRecord {
   bool skipped = false;  // no update: gradients not finite, norm above the limit, or no target
   std::optional<Index> targets{};      // of this step; nullopt: every position has one
   std::optional<double> norm_limit{};  // of optimizer.skip_above, once it applies
+  ExpertLoad experts{};
 };
 
 struct ValidationRecord {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/attention.hpp"
+#include "model/experts.hpp"
 #include "model/feed_forward.hpp"
 
 namespace kzero::model {
@@ -13,7 +14,11 @@ template <class T>
 Block<T>::Block(Declaration& block, const deck::Model& model, Index tile_rows)
     : shape_(block.shape) {
   halves_.push_back(std::make_unique<Attention<T>>(block, model));
-  halves_.push_back(std::make_unique<FeedForward<T>>(block, tile_rows));
+  if (shape_.has_experts()) {
+    halves_.push_back(std::make_unique<Experts<T>>(block));
+  } else {
+    halves_.push_back(std::make_unique<FeedForward<T>>(block, tile_rows));
+  }
 }
 
 template <class T>

@@ -63,6 +63,9 @@ void ScratchNeeds::include(const ScratchNeeds& other) {
   tile_sums = std::max(tile_sums, other.tile_sums);
   head_squares = std::max(head_squares, other.head_squares);
   activation_sums = std::max(activation_sums, other.activation_sums);
+  sorted_rows = std::max(sorted_rows, other.sorted_rows);
+  gate_gradients = std::max(gate_gradients, other.gate_gradients);
+  router_gradient = std::max(router_gradient, other.router_gradient);
   for (const kernels::AttentionProblem& problem : other.attention) {
     if (std::ranges::find(attention, problem) == attention.end()) attention.push_back(problem);
   }
@@ -104,6 +107,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
   const auto take_of_blocks = [&] {
     wide = take(T{}, needs.wide);
     if (has_backward && needs.tile_sums > 0) tile_sums = take(float{}, needs.tile_sums);
+    if (s.has_experts()) take_experts(arenas, needs, has_backward);
     take_attention(arenas, needs.attention, b);
   };
   const auto take_of_head = [&] {
@@ -160,6 +164,20 @@ void Context<T>::take_sums(memory::Arenas& arenas, const ScratchNeeds& needs) {
   partial = Matrix<float>(take(float{}, groups * columns), groups, columns);
   if (const Index elements = needs.activation_sums; elements > 0)
     activation_sums = Vector<float>(take(float{}, elements), elements);
+}
+
+template <class T>
+void Context<T>::take_experts(memory::Arenas& arenas, const ScratchNeeds& needs,
+                              bool has_backward) {
+  const auto take = [&]<class U>(U, Index count) {
+    return arenas.take<U>(memory::Category::workspace, count);
+  };
+  const Index count = shape.experts.count;
+  experts.sorted = take(T{}, needs.sorted_rows);
+  experts.counts = Vector<std::int32_t>(take(std::int32_t{}, count), count);
+  if (!has_backward) return;
+  experts.gate_gradients = take(float{}, needs.gate_gradients);
+  experts.router_gradient = take(T{}, needs.router_gradient);
 }
 
 /// Scratch memory that a chunk needs alone is the same for all. The gradient of attention's output

@@ -42,10 +42,22 @@ struct ScratchNeeds {
   Index tile_sums = 0;         // of Context::tile_sums
   Index head_squares = 0;      // of Context::head_squares
   Index activation_sums = 0;   // of Context::activation_sums
+  Index sorted_rows = 0;       // of ExpertScratch
+  Index gate_gradients = 0;
+  Index router_gradient = 0;
   std::vector<kernels::AttentionProblem> attention{};  // the different ones
   Index window = 0;  // the same in all layers that have one; 0: none
 
   void include(const ScratchNeeds& other);
+};
+
+/// The scratch memory of halves with experts, for the rows of one chunk.
+template <class T>
+struct ExpertScratch {
+  T* sorted = nullptr;              // [max_sorted_rows, D]
+  Vector<std::int32_t> counts;      // [E], of rows that count
+  float* gate_gradients = nullptr;  // [ranks, N, k]
+  T* router_gradient = nullptr;     // [N, E]: of the logits
 };
 
 template <class T>
@@ -62,6 +74,7 @@ struct Context {
 
   // Scratch memory. The blocks' scratch and the head's scratch share memory. Blocks only:
   T* wide = nullptr;  // gradients wider than D: of q, k and v, or within the feed-forward part
+  ExpertScratch<T> experts;
   // Head only:
   LogitsChunk chunk;        // rows of logits in memory at a time, their stride and columns
   float* logits = nullptr;  // [chunk, V], V of this rank
@@ -149,6 +162,7 @@ struct Context {
                       const BatchShape& batch);
   void take_window(memory::Arenas& arenas, Index of_layers);
   void take_sums(memory::Arenas& arenas, const ScratchNeeds& needs);
+  void take_experts(memory::Arenas& arenas, const ScratchNeeds& needs, bool has_backward);
   void divide_into_chunks();
   void divide_into_tiles(Index tile_rows);
   void fill_rotary(const deck::Model& model);

@@ -23,6 +23,7 @@ struct ParameterNames {
   HalfNormNames attention, feed_forward;
   std::string_view query_norm, key_norm;                // in a block; empty if the family has none
   std::string_view positive_scale{}, negative_scale{};  // in a block, of xIELU
+  std::string_view router{};                            // in a block with experts
   std::string_view final_norm, output;
 };
 
@@ -47,6 +48,7 @@ inline constexpr ParameterNames llama_names{.tokens = "model.embed_tokens.weight
                                             .feed_forward = {"post_attention_layernorm"},
                                             .query_norm = "self_attn.q_norm",
                                             .key_norm = "self_attn.k_norm",
+                                            .router = "mlp.gate",
                                             .final_norm = "model.norm",
                                             .output = "lm_head.weight"};
 
@@ -83,6 +85,20 @@ constexpr TransformerFamily apertus_family() {
   return f;
 }
 
+/// OLMoE (arXiv 2409.02060).
+constexpr TransformerFamily olmoe_family() {
+  TransformerFamily f{deck::ModelFamily::olmoe, llama_parts, llama_names};
+  f.parts.qk_norm = QkNorm::all_heads;
+  return f;
+}
+
+/// Mixtral (arXiv 2401.04088).
+constexpr TransformerFamily mixtral_family() {
+  TransformerFamily f{deck::ModelFamily::mixtral, llama_parts, llama_names};
+  f.names.router = "block_sparse_moe.gate";
+  return f;
+}
+
 inline constexpr TransformerFamily transformer_families[] = {
     {deck::ModelFamily::gpt2,
      {.norm = NormKind::layer_norm,
@@ -103,7 +119,9 @@ inline constexpr TransformerFamily transformer_families[] = {
     {deck::ModelFamily::llama, llama_parts, llama_names},
     olmo2_family(),
     gemma3_family(),
-    apertus_family()};
+    apertus_family(),
+    olmoe_family(),
+    mixtral_family()};
 
 /// Returns the family's entry. Throws Error(other) if the table has none, which is a mistake in the
 /// program.

@@ -3,11 +3,20 @@
 // its rows in generation, and its work. Nothing else does.
 #pragma once
 
+#include <cstdint>
+
 #include "model/activations.hpp"
 #include "model/linear.hpp"
 #include "model/norm.hpp"
 
 namespace kzero::model {
+
+/// What a router needs of a micro-batch in addition to its rows.
+struct RouterPass {
+  Vector<const Token> targets{};     // [N], of this rank
+  float mean_scale = 0;              // factor on losses that are means over the micro-batch
+  std::uint64_t* choices = nullptr;  // [E] to which forward adds each expert's; null: not counted
+};
 
 /// The micro-batch of a block on its way through a pass. It has the parameters of the block.
 template <class T>
@@ -16,6 +25,7 @@ struct BlockPass {
   BlockUnits<const T> parameters;
   kernels::Documents documents{};
   BlockDropout dropout{};
+  RouterPass router{};
 };
 
 /// The gradients that the backward of a half computes.

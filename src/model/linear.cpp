@@ -61,8 +61,8 @@ bool belongs_to(const deck::LinearLayer& layer, Product product, const Transform
 /// A layer's W. Its rows are its inputs or its outputs. A row-parallel layer is split by its
 /// inputs, and others by their outputs.
 param::ParamSpec weight_spec(const Declaration& d, const deck::LinearLayer& layer,
-                             bool is_row_parallel) {
-  const std::string name = std::string(layer.path) + ".weight";
+                             const std::string& path, bool is_row_parallel) {
+  const std::string name = path + ".weight";
   const auto [groups, out] = outputs_of(d, layer);
   const Extent in = inputs_of(d, layer.product);
   const double std = is_row_parallel ? d.residual_std : d.std;
@@ -108,7 +108,7 @@ tensor::GemmProblem forward_product(WeightLayout layout, Matrix<const T> x,
 }  // namespace
 
 template <class T>
-Linear<T>::Linear(Declaration& d, Product product)
+Linear<T>::Linear(Declaration& d, Product product, std::optional<Index> expert)
     : product_(product),
       layout_(d.shape.weight_layout),
       in_(inputs_of(d, product).length),
@@ -120,11 +120,12 @@ Linear<T>::Linear(Declaration& d, Product product)
   for (const deck::LinearLayer& layer : layers) {
     if (!belongs_to(layer, product, d.shape)) continue;
     const auto [groups, out] = outputs_of(d, layer);
-    d.own.add(weight_spec(d, layer, is_row_parallel()));
+    const std::string path = expert ? deck::expert_path(layer, *expert) : std::string(layer.path);
+    d.own.add(weight_spec(d, layer, path, is_row_parallel()));
     const bool is_copied = layer.part == ProductPart::k || layer.part == ProductPart::v;
     const Index copies = is_copied ? d.shape.own.kv_copies : 1;
     copies_ = std::max(copies_, copies);
-    if (d.shape.adapters.has(layer.name()))
+    if (!expert && d.shape.adapters.has(layer.name()))
       adapters_.push_back(declare_adapter(
           d, {layer.path, inputs_of(d, product), groups, out},
           {.column = out_, .copies = copies, .is_row_parallel = is_row_parallel()}));

@@ -5,6 +5,7 @@
 // [in,out] or transposed, [out,in], as in the family's files.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "deck/linear_layers.hpp"
@@ -40,8 +41,9 @@ class Linear {
  public:
   Linear() = default;
   /// Declares the family's layers of the product. Layers that share an input are one product: their
-  /// weights are adjacent, then their biases.
-  Linear(Declaration& block, deck::Product product);
+  /// weights are adjacent, then their biases. With `expert`, those of that expert, which have no
+  /// adapters.
+  Linear(Declaration& block, deck::Product product, std::optional<Index> expert = {});
 
   Index in() const { return in_; }
   Index out() const { return out_; }

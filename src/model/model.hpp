@@ -3,6 +3,7 @@
 // implements both in its own files and is registered in families.cpp.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -70,6 +71,12 @@ struct Batch {
   /// The number of the first sample in the entire training, from which dropout draws its masks.
   /// Empty outside training: nothing is dropped.
   std::optional<Index> training_sample{};
+  /// The factor on the gradients of losses that are means over the micro-batch, such as a router's:
+  /// its share of the global batch, times the loss scale.
+  float mean_scale = 0;
+  /// Device memory [layers, experts], to which the routers add how often they chose each expert.
+  /// Null: they do not count.
+  std::uint64_t* expert_choices = nullptr;
 };
 
 /// Flat units by number. An entry is null while its unit is not in memory.

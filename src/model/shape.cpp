@@ -52,7 +52,9 @@ TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t,
       tensor(t),
       sequence_rank(part),
       own(local_shape(*this, t)),
-      adapters(settings_of(lora)) {
+      adapters(settings_of(lora)),
+      experts{m.experts, m.experts_per_token, m.normalized_gates,
+              static_cast<float>(m.router_aux_loss), static_cast<float>(m.router_z_loss)} {
   if (m.qk_norm) qk_norm = QkNorm::each_head;
   if (m.embedding_scale > 0) {
     embedding_scale = static_cast<float>(m.embedding_scale);

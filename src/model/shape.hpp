@@ -64,6 +64,16 @@ struct AdapterSettings {
   }
 };
 
+/// The experts among which each block's router chooses: Shazeer et al., arXiv 1701.06538. Their
+/// width is feed_forward.
+struct ExpertSettings {
+  Index count = 0;         // E; 0: one feed-forward part for all tokens
+  Index per_token = 0;     // k
+  bool normalizes = true;  // gates are divided by their sum
+  float balance = 0;       // factor on E * sum of f P over the rows of a micro-batch
+  float z = 0;             // factor on the mean of log(Z)^2
+};
+
 struct TransformerShape : TransformerParts {
   Index layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, sequence = 0, vocab = 0,
         feed_forward = 0;
@@ -78,6 +88,7 @@ struct TransformerShape : TransformerParts {
   SequenceRank sequence_rank;
   LocalShape own;
   AdapterSettings adapters;
+  ExpertSettings experts;
 
   explicit TransformerShape(const deck::Model& model, const TensorRank& tensor = {},
                             const deck::Lora& lora = {}, const SequenceRank& part = {});
@@ -86,6 +97,7 @@ struct TransformerShape : TransformerParts {
   Index own_sequence() const { return sequence / sequence_rank.size; }
   Index chunk_rows() const { return sequence / sequence_rank.chunks; }
   bool shares_sequences() const { return sequence_rank.size > 1; }
+  bool has_experts() const { return experts.count > 0; }
   bool norms_heads() const { return qk_norm != QkNorm::none; }
   /// The different rotary tables of its layers: see model/rotary.hpp.
   Index rotary_tables() const { return rotates_windows_apart ? 2 : 1; }

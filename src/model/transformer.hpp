@@ -71,7 +71,13 @@ class Transformer : public Model<T> {
     return {context_,
             {parameters[i + 1], adapters},
             batch.documents,
-            dropout_.block(i, batch.training_sample)};
+            dropout_.block(i, batch.training_sample),
+            router_pass(i, batch)};
+  }
+  RouterPass router_pass(Index i, const Batch& batch) const {
+    std::uint64_t* const all = batch.expert_choices;
+    return {batch.targets, batch.mean_scale,
+            all == nullptr ? nullptr : all + i * shape_.experts.count};
   }
   HeadParams<const T> head_params(Units<const T> units) const {
     return head_.in(units[0], units[head()]);

@@ -268,6 +268,7 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
   record.skipped = result.skipped;
   record.targets = result.targets;
   record.norm_limit = result.norm_limit;
+  record.experts = metrics::expert_load(result.expert_choices, config_.model.layers);
   throughput_.fill(record);
   console_.step(record);
   if (sink_) sink_->write(record);

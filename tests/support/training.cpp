@@ -161,6 +161,7 @@ std::vector<double> numbers_of(const std::vector<engine::StepResult>& results) {
   std::vector<double> values;
   for (const engine::StepResult& r : results) {
     values.insert(values.end(), {r.loss, r.grad_norm, r.lr, r.loss_scale, r.skipped ? 1.0 : 0.0});
+    for (const std::uint64_t count : r.expert_choices) values.push_back(static_cast<double>(count));
   }
   return values;
 }

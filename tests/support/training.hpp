@@ -90,7 +90,7 @@ void expect_planned_traffic(const Training& training, const std::string& what);
 /// The bytes of the state arrays that this rank owns, in any stage.
 std::string owned_state(Training& training);
 
-/// Losses, norms, rates and loss scales as numbers for bitwise comparison.
+/// Losses, norms, rates, loss scales and choices of experts as numbers for bitwise comparison.
 std::vector<double> numbers_of(const std::vector<engine::StepResult>& results);
 
 }  // namespace kzero::tests

@@ -111,6 +111,62 @@ TEST(Resolve, reports_every_broken_rule) {
             "configuration: run.max_steps = 5 needs checkpoint.folder");
 }
 
+TEST(Resolve, refuses_what_experts_do_not_compute) {
+  Config config;
+  Model& m = config.model;
+  m.family = ModelFamily::mixtral;
+  EXPECT_EQ(message_of(config),
+            "configuration: model.family = \"mixtral\" needs model.experts above 0");
+  m.family = ModelFamily::llama;
+  m.experts_per_token = 2, m.router_aux_loss = 0.5;
+  EXPECT_EQ(message_of(config),
+            "configuration: model.experts_per_token = 2 needs model.experts above 0\n"
+            "configuration: model.router_aux_loss = 0.5 needs model.experts above 0");
+  m.experts = 8, m.experts_per_token = 9;
+  EXPECT_EQ(message_of(config),
+            "configuration: model.experts_per_token must be from 1 to model.experts = 8, found 9");
+  m.experts_per_token = 0;
+  EXPECT_EQ(message_of(config),
+            "configuration: model.experts_per_token must be from 1 to model.experts = 8, found 0");
+  m.experts_per_token = 8;
+  EXPECT_EQ(message_of(config), "");
+  m.dropout = 0.5, m.residual_scale = 0.25;
+  config.train.tile_rows = 16, config.train.sequence_chunks = 2, config.train.micro_batch = 1;
+  EXPECT_EQ(message_of(config),
+            "configuration: train.tile_rows must be 0 with model.experts = 8, found 16: experts "
+            "compute the rows of a complete micro-batch\n"
+            "configuration: model.dropout must be 0 with model.experts = 8, found 0.5\n"
+            "configuration: model.residual_scale must be 1 with model.experts = 8, found 0.25\n"
+            "configuration: model.router_aux_loss and model.router_z_loss must be 0 with "
+            "train.sequence_chunks = 2, found 0.5 and 0: they are means over a complete "
+            "micro-batch");
+}
+
+TEST(Resolve, lets_tensor_ranks_split_every_expert) {
+  Config config;
+  Model& m = config.model;
+  m.family = ModelFamily::mixtral;
+  m.heads = 8, m.experts = 4, m.experts_per_token = 2, m.feed_forward = 3;
+  config.train.global_batch = 8;
+  config.grid.tensor = 4;
+  EXPECT_EQ(message_of(config, {.ranks = 4}),
+            "configuration: grid.tensor must be at most model.feed_forward = 3, found 4");
+  m.feed_forward = 5;
+  EXPECT_EQ(message_of(config, {.ranks = 4}), "");
+}
+
+TEST(Resolve, refuses_adapters_of_experts) {
+  Config config;
+  Model& m = config.model;
+  m.family = ModelFamily::llama, m.initial = "weights";
+  m.experts = 4, m.experts_per_token = 2;
+  config.lora = {.rank = 2, .targets = {"q_proj", "up_proj"}};
+  EXPECT_EQ(message_of(config),
+            "configuration: lora.targets: \"up_proj\" is not a linear layer of the model; "
+            "model.family = \"llama\" with model.experts has q_proj, k_proj, v_proj, o_proj, or "
+            "\"all-linear\" for all of them");
+}
+
 TEST(Resolve, refuses_to_check_a_replay_without_a_record_of_it) {
   Config config;
   config.data.files = {"text"};

@@ -1,0 +1,455 @@
+#include "model/experts.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/expert_rows.hpp"
+#include "kernels/few_rows.hpp"
+#include "kernels/gated.hpp"
+#include "kernels/initialize.hpp"
+
+namespace kzero::model {
+
+using deck::RecomputeMode;
+using tensor::Accumulate;
+using tensor::operand;
+using tensor::Transpose;
+
+namespace {
+
+/// Copies integers of the device to the host and waits for them: the host divides the rows of
+/// products among experts.
+void read(const Execution& exec, const Vector<std::int32_t>& from, std::vector<std::int32_t>& to) {
+  const Kokkos::View<std::int32_t*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> host(to.data(),
+                                                                                     to.size());
+  Kokkos::deep_copy(exec, host, from);
+  exec.fence("kzero::model::expert_rows_read");
+}
+
+/// The GEMM of logits [N,E] = normal [N,D] router^T, in fp32.
+template <class T>
+tensor::GemmProblem router_product(Matrix<const T> normal, Matrix<const T> router,
+                                   const Matrix<float>& logits) {
+  tensor::GemmProblem p;
+  p.m = normal.extent(0), p.n = router.extent(0), p.k = router.extent(1);
+  p.a = operand(normal), p.b = operand(router, Transpose::yes);
+  p.c = logits.data(), p.c_stride = p.n;
+  p.in = dtype_of<T>, p.out = Dtype::fp32;
+  return p;
+}
+
+}  // namespace
+
+template <class T>
+Experts<T>::Experts(Declaration& d)
+    : shape_(d.shape),
+      norm_(d, d.family.names.feed_forward.input),
+      router_(d.own.add(matrix_spec(std::string(d.family.names.router) + ".weight",
+                                    d.shape.experts.count, d.shape.hidden, d.std))) {
+  for (Index e = 0; e < shape_.experts.count; ++e)
+    experts_.push_back({Linear<T>(d, deck::Product::up, e), Linear<T>(d, deck::Product::down, e)});
+}
+
+template <class T>
+Kept Experts<T>::kept(RecomputeMode mode) const {
+  if (mode == RecomputeMode::none) return Kept::all;
+  return mode == RecomputeMode::layernorm_gelu ? Kept::products : Kept::input;
+}
+
+template <class T>
+ScratchNeeds Experts<T>::scratch(const BatchShape& batch) const {
+  const ExpertSettings& s = shape_.experts;
+  const Index rows = batch.batch * shape_.chunk_rows();
+  const Index sorted = kernels::max_sorted_rows(rows, s.count, s.per_token);
+  return {.wide = sorted * experts_.front().up.out(),
+          .sum_columns = shape_.norm_elements(),
+          .sorted_rows = sorted * shape_.hidden,
+          .gate_gradients = shape_.tensor.size * rows * s.per_token,
+          .router_gradient = rows * s.count};
+}
+
+/// Takes the routing of `chunks` chunks of `rows` rows. Memory that is not kept is that of all
+/// layers, but each chunk has its own.
+template <class T>
+void Experts<T>::take_routing(Activations& memory, bool is_kept, Index chunks, Index rows) {
+  const ExpertSettings& s = shape_.experts;
+  const Index k = s.per_token;
+  capacity_ = kernels::max_sorted_rows(rows, s.count, k);
+  const auto integers = [&](const char* name, Index of_chunk) {
+    return memory.take<std::int32_t>(is_kept, name, chunks, of_chunk).data();
+  };
+  float* const logits = memory.take<float>(is_kept, "router_logits", chunks, rows * s.count).data();
+  float* const gates = memory.take<float>(is_kept, "gates", chunks, rows * k).data();
+  std::int32_t* const experts = integers("chosen_experts", rows * k);
+  std::int32_t* const places = integers("places", rows * k);
+  std::int32_t* const choices = integers("choices", capacity_);
+  std::int32_t* const begin = integers("expert_begin", s.count + 1);
+  routing_.clear();
+  for (Index i = 0; i < chunks; ++i) {
+    routing_.push_back({Matrix<float>(logits + i * rows * s.count, rows, s.count),
+                        {Matrix<std::int32_t>(experts + i * rows * k, rows, k),
+                         Matrix<float>(gates + i * rows * k, rows, k)},
+                        {Matrix<std::int32_t>(places + i * rows * k, rows, k),
+                         Vector<std::int32_t>(choices + i * capacity_, capacity_),
+                         Vector<std::int32_t>(begin + i * (s.count + 1), s.count + 1)},
+                        std::vector<std::int32_t>(static_cast<std::size_t>(s.count + 1))});
+  }
+}
+
+template <class T>
+void Experts<T>::keep(Activations& memory, const BatchShape& batch, Kept kept) {
+  const TransformerShape& s = shape_;
+  const Index n = s.stream_rows(batch.batch * s.own_sequence());
+  const Index chunks = s.sequence_rank.own_chunks();
+  const bool products = kept != Kept::input, passes = kept == Kept::all;
+  kept_ = kept;
+  normal_ = memory.take<T>(passes, "norm2", n, s.hidden);
+  statistics_ = {memory, passes, "mean2", "rstd2", s, n};
+  take_routing(memory, products, chunks, batch.batch * s.chunk_rows());
+  const Expert& any = experts_.front();
+  hidden_ = memory.take<T>(products, "hidden", chunks * capacity_, any.up.out());
+  activated_ = memory.take<T>(passes, "activated", chunks * capacity_, any.down.in());
+}
+
+template <class T>
+Matrix<T> Experts<T>::sorted_rows(const Matrix<T>& all, Index chunk) const {
+  const auto columns = static_cast<Index>(all.extent(1));
+  return Matrix<T>(all.data() + chunk * capacity_ * columns, routing_[chunk].rows(), columns);
+}
+
+/// Calls f(expert, rows) for each expert with rows; `rows` gives its part of sorted rows.
+template <class T>
+template <class F>
+void Experts<T>::for_each_expert(const Routing& routing, const F& f) const {
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    const Index first = routing.begin[e], count = routing.begin[e + 1] - first;
+    if (count > 0) f(experts_[e], PartRows{first, count, false});
+  }
+}
+
+template <class T>
+Matrix<const T> Experts<T>::router(const T* unit) const {
+  return Matrix<const T>(unit + router_, shape_.experts.count, shape_.hidden);
+}
+
+template <class T>
+kernels::CountedRows Experts<T>::counted(const BlockPass<T>& pass, const Context<T>& c,
+                                         const PartRows& rows) const {
+  return {pass.documents, rows.of(pass.router.targets), {c.first_row, shape_.sequence}};
+}
+
+/// Chooses experts for all rows of a chunk and sorts them. Waits for the numbers of rows.
+template <class T>
+void Experts<T>::route(const Context<T>& c, const T* unit, Matrix<const T> normal,
+                       Routing& routing) const {
+  c.gemm->run(*c.exec, router_product<T>(normal, router(unit), routing.logits));
+  kernels::choose_experts(*c.exec, routing.logits, shape_.experts.normalizes, routing.choices);
+  kernels::sort_choices(*c.exec, routing.choices.experts, routing.sorted);
+  read(*c.exec, routing.sorted.begin, routing.begin);
+}
+
+/// Adds how often the rows of a chunk chose each expert.
+template <class T>
+void Experts<T>::count(const BlockPass<T>& pass, const Context<T>& c, const PartRows& rows,
+                       const Routing& routing) const {
+  if (pass.router.choices == nullptr) return;
+  const Vector<std::int32_t>& counts = c.experts.counts;
+  kernels::count_choices(*c.exec, routing.choices.experts, counted(pass, c, rows), counts);
+  kernels::add_counts<std::uint64_t>(*c.exec, counts,
+                                     Vector<std::uint64_t>(pass.router.choices, counts.size()));
+}
+
+/// Computes the activations of a chunk before the last products, from the norm's result.
+template <class T>
+void Experts<T>::fill(const BlockPass<T>& pass, const Context<T>& c, const PartRows& rows,
+                      Index chunk) {
+  const Matrix<const T> normal = c.all_rows(rows.of(normal_));
+  Routing& routing = routing_[chunk];
+  route(c, pass.parameters.own, normal, routing);
+  const Matrix<T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
+  kernels::gather_rows<T>(*c.exec, normal, routing.sorted.choices, shape_.experts.per_token,
+                          sorted);
+  const Matrix<T> hidden = sorted_rows(hidden_, chunk);
+  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
+    expert.up.forward(c, pass.parameters, part.of(sorted), part.of(hidden));
+  });
+  kernels::swiglu_forward<T>(*c.exec, hidden, sorted_rows(activated_, chunk));
+}
+
+/// Computes y = x + the gated sums of the experts' results.
+template <class T>
+void Experts<T>::combine(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
+                         Matrix<const T> x, Matrix<T> y) const {
+  const Routing& routing = routing_[chunk];
+  const Matrix<T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
+  const Matrix<T> activated = sorted_rows(activated_, chunk);
+  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
+    expert.down.forward(c, pass.parameters, part.of(activated), part.of(sorted));
+  });
+  const Matrix<T> share = c.is_split() ? c.hidden_grad : y;  // this rank's part of the sum
+  const Matrix<const T> addend = c.is_split() ? Matrix<const T>() : x;
+  kernels::combine_rows<T>(*c.exec, sorted, routing.sorted.places, routing.choices.gates, addend,
+                           share);
+  if (c.is_split()) c.sum_to_stream(share, nullptr, x.data(), y);
+}
+
+template <class T>
+void Experts<T>::forward(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) {
+  norm_.forward(*pass.c.exec, pass.parameters.own, x, normal_, statistics_);
+  for_each_chunk(pass.c, [&](const Context<T>& c, const PartRows& rows, Index chunk) {
+    fill(pass, c, rows, chunk);
+    count(pass, c, rows, routing_[chunk]);
+    combine(pass, c, chunk, rows.of(x), rows.of(y));
+  });
+}
+
+template <class T>
+void Experts<T>::recompute(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) {
+  if (kept_ == Kept::all) return;
+  norm_.forward(*pass.c.exec, pass.parameters.own, x, normal_, statistics_);
+  for_each_chunk(pass.c, [&](const Context<T>& c, const PartRows& rows, Index chunk) {
+    if (kept_ == Kept::products) {
+      kernels::swiglu_forward<T>(*c.exec, sorted_rows(hidden_, chunk),
+                                 sorted_rows(activated_, chunk));
+      return;
+    }
+    fill(pass, c, rows, chunk);
+    if (y.size() > 0) combine(pass, c, chunk, rows.of(x), rows.of(y));
+  });
+}
+
+/// Sets the gradients of experts without rows to 0, unless others are added to them.
+template <class T>
+void Experts<T>::clear_unused(const Context<T>& c, const LayerGradients<T>& g,
+                              const Routing& routing) const {
+  if (g.units.own == nullptr || g.accumulate == Accumulate::yes) return;
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    if (routing.begin[e] < routing.begin[e + 1]) continue;
+    const Index begin = experts_[e].up.begin();
+    const Index count = experts_[e].down.begin() + experts_[e].down.elements() - begin;
+    kernels::fill<T>(*c.exec, Vector<T>(g.units.own + begin, static_cast<std::size_t>(count)), 0);
+  }
+}
+
+/// Computes the gradients of the experts' hidden columns into c.wide [M,2f], of their last layers,
+/// and of the gates, of which it returns [N,k]. dout [N,D] is that of the sums.
+template <class T>
+Matrix<float> Experts<T>::hidden_backward(const BlockPass<T>& pass, const Context<T>& c,
+                                          Index chunk, Matrix<const T> dout,
+                                          const LayerGradients<T>& g) const {
+  const Routing& routing = routing_[chunk];
+  const Matrix<T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
+  const Matrix<T> activated = sorted_rows(activated_, chunk);
+  const Matrix<T> dhidden(c.wide, routing.rows(), hidden_.extent(1));
+  kernels::gather_rows<T>(*c.exec, dout, routing.sorted.choices, shape_.experts.per_token, sorted);
+  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
+    expert.down.backward_input(c, pass.parameters, part.of(sorted), part.of(dhidden));
+  });
+  const Matrix<float>& gates = routing.choices.gates;
+  const auto count = static_cast<Index>(gates.size());
+  float* const all = c.experts.gate_gradients;
+  float* const own = all + shape_.tensor.rank * count;
+  kernels::gate_backward<T>(*c.exec, routing.sorted.choices, gates, activated, dhidden,
+                            Matrix<float>(own, gates.extent(0), gates.extent(1)));
+  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
+    expert.down.backward_weight(c, part.of(activated), part.of(sorted), g);
+  });
+  kernels::swiglu_backward<T>(*c.exec, sorted_rows(hidden_, chunk), dhidden);
+  const Matrix<float> sum(all, gates.extent(0), gates.extent(1));
+  if (!c.is_split()) return sum;
+  c.group.exchange_own(*c.exec, all, count);
+  kernels::sum_of_ranks(*c.exec,
+                        Vector<const float>(all, static_cast<std::size_t>(c.group.size() * count)),
+                        Vector<float>(all, static_cast<std::size_t>(count)));
+  return sum;
+}
+
+/// Computes the gradients of the experts' first layers, and in the scratch memory those of their
+/// inputs [M,D].
+template <class T>
+void Experts<T>::input_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
+                                Matrix<const T> normal, const LayerGradients<T>& g) const {
+  const Routing& routing = routing_[chunk];
+  const Matrix<T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
+  const Matrix<T> dhidden(c.wide, routing.rows(), hidden_.extent(1));
+  if (!shape_.is_frozen())
+    kernels::gather_rows<T>(*c.exec, normal, routing.sorted.choices, shape_.experts.per_token,
+                            sorted);
+  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
+    expert.up.backward_weight(c, part.of(sorted), part.of(dhidden), g);
+    expert.up.backward_input(c, pass.parameters, part.of(dhidden), part.of(sorted));
+  });
+}
+
+/// Computes the gradient of the router's weight, and in c.hidden_grad [N,D] its part of the
+/// gradient of the norm's result. All tensor ranks compute the same, so only the first has it.
+template <class T>
+void Experts<T>::router_backward(const BlockPass<T>& pass, const Context<T>& c,
+                                 const PartRows& rows, Index chunk, Matrix<const T> normal,
+                                 Matrix<const float> dgates, const LayerGradients<T>& g) const {
+  const Routing& routing = routing_[chunk];
+  const ExpertSettings& s = shape_.experts;
+  const kernels::CountedRows rows_that_count = counted(pass, c, rows);
+  kernels::count_choices(*c.exec, routing.choices.experts, rows_that_count, c.experts.counts);
+  const Matrix<T> dlogits(c.experts.router_gradient, routing.logits.extent(0), s.count);
+  const float scale = pass.router.mean_scale;
+  kernels::router_backward<T>(*c.exec, routing.logits, routing.choices, dgates, s.normalizes,
+                              rows_that_count, c.experts.counts, {s.balance * scale, s.z * scale},
+                              dlogits);
+  if (g.units.own != nullptr) {
+    tensor::GemmProblem weight;
+    weight.m = s.count, weight.n = shape_.hidden, weight.k = dlogits.extent(0);
+    weight.a = operand(dlogits, Transpose::yes), weight.b = operand(normal);
+    weight.c = g.units.own + router_, weight.c_stride = weight.n;
+    weight.in = weight.out = dtype_of<T>;
+    weight.accumulate = g.accumulate;
+    c.gemm->run(*c.exec, weight);
+  }
+  if (shape_.tensor.rank > 0) return;
+  tensor::GemmProblem input;
+  input.m = dlogits.extent(0), input.n = shape_.hidden, input.k = s.count;
+  input.a = operand(dlogits), input.b = operand(router(pass.parameters.own));
+  input.c = c.hidden_grad.data(), input.c_stride = input.n;
+  input.in = input.out = dtype_of<T>;
+  c.gemm->run(*c.exec, input);
+}
+
+template <class T>
+bool Experts<T>::backward(const BlockPass<T>& pass, Matrix<const T> x,
+                          const HalfGradients<T>& gradients) {
+  if (!gradients.needs_input) return false;  // nothing trains, for experts have no adapters
+  for_each_chunk(pass.c, [&](const Context<T>& c, const PartRows& rows, Index chunk) {
+    const LayerGradients<T> g = gradients.of(chunk);
+    const Matrix<T> dx = rows.of(gradients.dx);
+    clear_unused(c, g, routing_[chunk]);
+    const Matrix<const float> dgates = hidden_backward(pass, c, chunk, c.all_rows(dx), g);
+    const Matrix<const T> normal = c.all_rows(rows.of(normal_));
+    input_backward(pass, c, chunk, normal, g);
+    router_backward(pass, c, rows, chunk, normal, dgates, g);
+    const Routing& routing = routing_[chunk];
+    const Matrix<const T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
+    const Matrix<const T> of_router =
+        shape_.tensor.rank == 0 ? Matrix<const T>(c.hidden_grad) : Matrix<const T>();
+    kernels::combine_rows<T>(*c.exec, sorted, routing.sorted.places, {}, of_router, c.hidden_grad);
+    norm_.backward(c, pass.parameters.own, rows.of(x), statistics_.of(rows),
+                   {dx, Accumulate::yes, norm_.in(g.units.own), g.accumulate});
+  });
+  return true;
+}
+
+template <class T>
+void Experts<T>::cache(memory::Arenas& /*arenas*/, Activations& shared,
+                       const kernels::CacheShape& /*shape*/, Index rows) {
+  normal_ = shared.take<T>(false, "norm2", rows, shape_.hidden);
+  statistics_ = {shared, false, "mean2", "rstd2", shape_, rows};
+  take_routing(shared, false, 1, rows);
+  const Expert& any = experts_.front();
+  hidden_ = shared.take<T>(false, "hidden", capacity_, any.up.out());
+  activated_ = shared.take<T>(false, "activated", capacity_, any.down.in());
+  sorted_ = shared.take<T>(false, "sorted", capacity_, shape_.hidden);
+  const auto count = static_cast<std::size_t>(shape_.experts.count);
+  counts_ = Vector<std::int32_t>(
+      shared.take<std::int32_t>(false, "expert_counts", shape_.experts.count, 1).data(), count);
+  host_counts_.resize(count);
+}
+
+/// The first rows of a routing that has room for more.
+template <class T>
+typename Experts<T>::Routing Experts<T>::of_pass(const CachedRows<T>& rows) const {
+  Routing r = routing_.front();
+  r.logits = rows.of(r.logits);
+  r.choices = {rows.of(r.choices.experts), rows.of(r.choices.gates)};
+  r.sorted.places = rows.of(r.sorted.places);
+  return r;
+}
+
+// An expert computes its own rows without those of padding: in most passes it has few.
+template <class T>
+void Experts<T>::step(const CachedRows<T>& rows, const T* unit, Matrix<const T> x, Matrix<T> y) {
+  const Matrix<T> normal = rows.of(normal_);
+  norm_.forward(rows.exec, unit, x, normal, statistics_);
+  Routing routing = of_pass(rows);
+  if (rows.products == Products::library) {
+    rows.gemm->run(rows.exec, router_product<T>(normal, router(unit), routing.logits));
+  } else {
+    kernels::few_rows_product<T, float>(
+        rows.exec, {normal, router(unit), kernels::WeightOrder::out_in}, routing.logits);
+  }
+  const Matrix<std::int32_t>& experts = routing.choices.experts;
+  kernels::choose_experts(rows.exec, routing.logits, shape_.experts.normalizes, routing.choices);
+  kernels::sort_choices(rows.exec, experts, routing.sorted);
+  kernels::count_choices(rows.exec, experts, kernels::CountedRows({}, {}, {}), counts_);
+  read(rows.exec, routing.sorted.begin, routing.begin);
+  read(rows.exec, counts_, host_counts_);
+  const Matrix<T> sorted(sorted_.data(), routing.rows(), shape_.hidden);
+  kernels::gather_rows<T>(rows.exec, normal, routing.sorted.choices, shape_.experts.per_token,
+                          sorted);
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    if (host_counts_[e] == 0) continue;
+    const PartRows part{routing.begin[e], host_counts_[e], false};
+    const Matrix<T> hidden = part.of(hidden_), activated = part.of(activated_);
+    experts_[e].up.step(rows, unit, part.of(sorted), hidden);
+    kernels::swiglu_forward<T>(rows.exec, hidden, activated);
+    experts_[e].down.step(rows, unit, activated, part.of(sorted));
+  }
+  const bool is_split = rows.group.size() > 1;
+  const Matrix<T> share = is_split ? Matrix<T>(rows.share, y.extent(0), y.extent(1)) : y;
+  kernels::combine_rows<T>(rows.exec, sorted, routing.sorted.places, routing.choices.gates,
+                           is_split ? Matrix<const T>() : x, share);
+  if (is_split) rows.group.all_reduce(rows.exec, share, nullptr, x.data(), y);
+}
+
+template <class T>
+double Experts<T>::router_operations() const {
+  return 2 * static_cast<double>(shape_.experts.count * shape_.hidden);
+}
+
+template <class T>
+Work Experts<T>::forward_work(const PassShape& pass) const {
+  Work work(shape_, pass);
+  const Expert& any = experts_.front();
+  work.operations =
+      router_operations() + static_cast<double>(shape_.experts.per_token) *
+                                (any.up.forward_operations() + any.down.forward_operations());
+  work.messages.gather_stream();
+  work.messages.sum_stream();
+  return work;
+}
+
+template <class T>
+Work Experts<T>::recompute_work(const PassShape& pass, Kept kept, bool is_last) const {
+  if (kept == Kept::input && !is_last) return forward_work(pass);
+  Work work(shape_, pass);
+  const auto chosen = static_cast<double>(shape_.experts.per_token);
+  const Expert& any = experts_.front();
+  if (kept == Kept::products) {
+    const Index sorted = shape_.experts.per_token * (any.up.out() + any.down.in());
+    work.elements = static_cast<double>(2 * shape_.hidden + sorted);
+  }
+  if (kept != Kept::input) return work;
+  work.operations = router_operations() + chosen * any.up.forward_operations();
+  work.messages.gather_stream();
+  return work;
+}
+
+template <class T>
+Work Experts<T>::backward_work(const PassShape& pass, bool needs_input) const {
+  Work work(shape_, pass);
+  if (!needs_input) return work;
+  const Expert& any = experts_.front();
+  work.operations = (trains() ? 2 : 1) * router_operations() +
+                    static_cast<double>(shape_.experts.per_token) *
+                        (any.up.backward_operations(true) + any.down.backward_operations(true));
+  Messages& messages = work.messages;
+  messages.gather_stream();
+  messages.gather_columns(shape_.experts.per_token);
+  messages.gather_stream();
+  norm_.add_gradient_messages(messages);
+  return work;
+}
+
+#define KZERO_INSTANTIATE(T) template class Experts<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::model

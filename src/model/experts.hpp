@@ -1,0 +1,102 @@
+// The feed-forward half of a block as a mixture of experts (Shazeer et al., arXiv 1701.06538): x +
+// sum of gate_e * down_e(activation(up_e(norm(x)))) over the k experts that a router chooses for
+// each row. Every choice is computed: there is no capacity, and no row is dropped. An expert
+// computes its rows of a chunk in one product, whatever the ranks, and a row adds its experts'
+// results in the order of its choices. The tensor group splits the columns of every expert; every
+// rank routes all rows.
+#pragma once
+
+#include <vector>
+
+#include "kernels/routing.hpp"
+#include "model/half.hpp"
+
+namespace kzero::model {
+
+/// f are this tensor rank's columns of an expert's activation, n its rows of the residual stream,
+/// and M the sorted rows of a chunk: see kernels/routing.hpp.
+template <class T>
+class Experts : public Half<T> {
+ public:
+  explicit Experts(Declaration& block);
+
+  Kept kept(deck::RecomputeMode mode) const override;
+  ScratchNeeds scratch(const BatchShape& batch) const override;
+  void keep(Activations& memory, const BatchShape& batch, Kept kept) override;
+
+  void forward(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) override;
+  void recompute(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T> y) override;
+  bool backward(const BlockPass<T>& pass, Matrix<const T> x,
+                const HalfGradients<T>& gradients) override;
+  Matrix<T> free_after_backward() const override { return normal_; }
+
+  void cache(memory::Arenas& arenas, Activations& shared, const kernels::CacheShape& shape,
+             Index rows) override;
+  void step(const CachedRows<T>& rows, const T* unit, Matrix<const T> x, Matrix<T> y) override;
+
+  const Linear<T>& output() const override { return experts_.front().down; }
+  bool trains() const override { return !shape_.is_frozen(); }
+  Work forward_work(const PassShape& pass) const override;
+  Work recompute_work(const PassShape& pass, Kept kept, bool is_last) const override;
+  Work backward_work(const PassShape& pass, bool needs_input) const override;
+  double recomputed_in_backward(Kept /*kept*/) const override { return 0; }
+
+ private:
+  struct Expert {
+    Linear<T> up, down;
+  };
+  /// The choices of a chunk's rows, and where each expert's sorted rows begin, on the host.
+  struct Routing {
+    Matrix<float> logits;  // [N,E]
+    kernels::Choices choices;
+    kernels::SortedChoices sorted;
+    std::vector<std::int32_t> begin;  // [E+1]
+
+    Index rows() const { return begin.back(); }
+  };
+
+  void take_routing(Activations& memory, bool is_kept, Index chunks, Index rows);
+  Matrix<T> sorted_rows(const Matrix<T>& all, Index chunk) const;
+  template <class F>
+  void for_each_expert(const Routing& routing, const F& f) const;
+  Matrix<const T> router(const T* unit) const;
+  kernels::CountedRows counted(const BlockPass<T>& pass, const Context<T>& c,
+                               const PartRows& rows) const;
+
+  void route(const Context<T>& c, const T* unit, Matrix<const T> normal, Routing& routing) const;
+  void count(const BlockPass<T>& pass, const Context<T>& c, const PartRows& rows,
+             const Routing& routing) const;
+  void fill(const BlockPass<T>& pass, const Context<T>& c, const PartRows& rows, Index chunk);
+  void combine(const BlockPass<T>& pass, const Context<T>& c, Index chunk, Matrix<const T> x,
+               Matrix<T> y) const;
+
+  void clear_unused(const Context<T>& c, const LayerGradients<T>& g, const Routing& routing) const;
+  Matrix<float> hidden_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
+                                Matrix<const T> dout, const LayerGradients<T>& g) const;
+  void input_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
+                      Matrix<const T> normal, const LayerGradients<T>& g) const;
+  void router_backward(const BlockPass<T>& pass, const Context<T>& c, const PartRows& rows,
+                       Index chunk, Matrix<const T> normal, Matrix<const float> dgates,
+                       const LayerGradients<T>& g) const;
+
+  Routing of_pass(const CachedRows<T>& rows) const;
+  double router_operations() const;
+
+  const TransformerShape& shape_;
+  HalfNorm<T> norm_;
+  Index router_;  // where its weight [E,D] begins in the unit
+  std::vector<Expert> experts_;
+
+  // Activations.
+  Index capacity_ = 0;            // the most sorted rows of a chunk
+  Matrix<T> normal_;              // [n,D]
+  NormStatistics statistics_;     // [n]
+  std::vector<Routing> routing_;  // of each chunk
+  Matrix<T> hidden_, activated_;  // [chunks * capacity, 2f] [chunks * capacity, f]
+  Matrix<T> sorted_;              // [capacity, D], of generation
+  Vector<std::int32_t> counts_;   // [E], of generation
+  std::vector<std::int32_t> host_counts_;
+  Kept kept_ = Kept::all;
+};
+
+}  // namespace kzero::model
