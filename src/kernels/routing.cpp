@@ -284,14 +284,13 @@ struct LogitFactors {
   float common = 0, of_count = 0;
 };
 
-/// The part of the row's own losses, which only rows that count have.
+/// The part of the row's own losses, which only rows that count have: there are such rows.
 KOKKOS_INLINE_FUNCTION LogitFactors gradient_of_losses(const Team& team, const Router& router,
                                                        Vector<const std::int32_t> counts,
                                                        Index chosen, const RouterLosses& losses) {
   const Index experts = counts.extent(0);
   std::int64_t all = 0;
   for (Index e = 0; e < experts; ++e) all += counts(e);
-  if (all == 0) return {};
   const float rows = static_cast<float>(all / chosen);
   const float of_count =
       losses.balance * static_cast<float>(experts) / static_cast<float>(all) / rows;

@@ -30,7 +30,7 @@ struct ExpertCase {
   }
 };
 
-const ExpertCase& many_rows() {
+const ExpertCase& blocks_of_rows() {
   static const ExpertCase many{{417, 0, 1}, 70, 300, 1};  // more than one block of each kind
   return many;
 }
@@ -38,7 +38,7 @@ const ExpertCase& many_rows() {
 std::vector<ExpertCase> expert_cases() {
   return {{{1}, 1, 1, 0},          {{3, 0, 5}, 7, 5, 3},      {{32, 64, 0, 32}, 64, 48, 0},
           {{6, 1, 32}, 33, 31, 1}, {{13, 32}, 130, 257, 2},   {{0, 0}, 16, 16, 0},
-          {{96}, 128, 512, 64},    {{0, 2, 0, 7}, 80, 66, 2}, many_rows()};
+          {{96}, 128, 512, 64},    {{0, 2, 0, 7}, 80, 66, 2}, blocks_of_rows()};
 }
 
 /// Rows of `width` columns. Further columns, which products must not read, are NaN.
@@ -210,7 +210,7 @@ TYPED_TEST(ExpertProducts, ARowDoesNotDependOnTheOthers) {
 TYPED_TEST(ExpertProducts, BitsDoNotDependOnTheNumberOfThreads) {
   using T = TypeParam;
   const auto execs = tests::thread_counts();
-  const ExpertCase& c = many_rows();
+  const ExpertCase& c = blocks_of_rows();
   const ExpertInputs<T> in(c);
   const auto a = rows_with_gaps<T>(c, c.n, 3);
   const auto results = [&](const Execution& exec) {
