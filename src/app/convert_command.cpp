@@ -58,8 +58,8 @@ std::vector<std::string> export_merged(const checkpoint::Found& found,
   const std::string path = base_of(found);
   const convert::Weights base(path, config.model, table);
   print_note(base.note());
-  return convert::export_weights(
-      found, convert::merged_weights(found, base, path, table, options.array), target, options);
+  return convert::export_weights(convert::merged_weights(found, base, path, table, options.array),
+                                 target, options);
 }
 
 void export_checkpoint(const grid::Group& world, const ConvertArguments& arguments) {

@@ -155,7 +155,7 @@ ExportSource merged_weights(const checkpoint::Found& found, const Weights& base,
                             const std::string& path, const param::Table& table,
                             const std::string& array) {
   const auto merge = std::make_shared<Merge>(found, base, path, table, array);
-  return {checkpoint::parameters_of(table),
+  return {found.path.string(), model_of(found.manifest), checkpoint::parameters_of(table),
           [merge](const Parameter& parameter, Range range, std::span<float> values) {
             merge->read(parameter, range, values);
           },

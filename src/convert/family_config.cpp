@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "convert/expert_config.hpp"
 #include "convert/layer_pattern.hpp"
 #include "convert/rope_config.hpp"
 #include "deck/architecture.hpp"
@@ -29,6 +31,8 @@ Index read_shape(ConfigKeys& keys, const ModelClass& type) {
   const Index head_dim = type.head_dim > 0 ? type.head_dim : heads > 0 ? hidden / heads : 0;
   if (hidden > 0 && heads > 0)
     keys.imply({"model.head_dim", {"head_dim"}, head_dim, type.head_dim == 0});
+  if (!type.has_head_dim && !keys.at("head_dim").is_null() && keys.at("head_dim") != head_dim)
+    keys.refuse("head_dim", "transformers 4 computes hidden_size / num_attention_heads");
   keys.imply({.deck = "model.sequence",
               .names = {"max_position_embeddings"},
               .default_value = type.sequence,
@@ -37,7 +41,10 @@ Index read_shape(ConfigKeys& keys, const ModelClass& type) {
               .names = {"vocab_size"},
               .default_value = type.vocab,
               .may_grow = true});
-  keys.imply({"model.feed_forward", {"intermediate_size"}, type.feed_forward});
+  const bool has_experts = type.experts.count > 0;
+  keys.imply({"model.feed_forward",
+              {has_experts ? type.experts.width_key : "intermediate_size"},
+              type.feed_forward});
   return layers;
 }
 
@@ -48,8 +55,8 @@ void imply_by_type(ConfigKeys& keys, const ModelClass& type) {
     const deck::Key& key = *deck::find_key(path);
     if (!deck::has_use(key, name_of(type.family))) continue;
     const deck::Value usual = deck::model_value(key, deck::Model());
-    const bool is_flag = std::holds_alternative<bool>(usual);
-    if (is_flag) {
+    const bool follows = usual == deck::Value(false);  // a class that has the flag always sets it
+    if (follows) {
       keys.imply(path, type.has(path), origin);
     } else if (!type.has(path)) {
       keys.imply(path, usual, origin);
@@ -91,6 +98,12 @@ void refuse_of_gemma(ConfigKeys& keys) {
                "in kzero a token sees only tokens before it");
 }
 
+/// The width of a feed-forward part without experts. Qwen3-MoE has the key but no such layer; its
+/// models write the width that computes a token.
+Index dense_width(const deck::Model& model) {
+  return model.feed_forward * std::max<Index>(1, model.experts_per_token);
+}
+
 }  // namespace
 
 void read_family(ConfigKeys keys, const ModelClass& type) {
@@ -103,6 +116,7 @@ void read_family(ConfigKeys keys, const ModelClass& type) {
   read_rope(keys, type, kinds);
   if (layers > 0 && type.has("model.no_rope_every")) read_layers_without_rope(keys, layers);
   if (type.has("model.residual_scale")) read_factors(keys);
+  read_experts(keys, type);
   if (type.family == deck::ModelFamily::gemma3) {
     read_query_scalar(keys, type);
     refuse_of_gemma(keys);
@@ -131,7 +145,7 @@ nlohmann::ordered_json family_config(const deck::Model& model, const std::string
                                 {"num_attention_heads", model.heads},
                                 {"num_key_value_heads", model.kv_heads},
                                 {"head_dim", model.head_dim},
-                                {"intermediate_size", model.feed_forward},
+                                {"intermediate_size", dense_width(model)},
                                 {"max_position_embeddings", model.sequence},
                                 {"vocab_size", model.vocab},
                                 {"rms_norm_eps", model.norm_eps},
@@ -155,6 +169,7 @@ nlohmann::ordered_json family_config(const deck::Model& model, const std::string
       config[key] = nullptr;
     config["use_bidirectional_attention"] = false;
   }
+  write_experts(model, type, config);
   write_rope(model, type, config);
   return config;
 }

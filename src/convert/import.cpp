@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -61,25 +62,23 @@ const param::ParamSpec& spec_of(const std::string& name, const param::Table& tab
 
 }  // namespace
 
-std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
-                           const param::Table& table, const std::filesystem::path& folder,
-                           checkpoint::Manifest manifest, const Origin& origin) {
+void import_weights(const grid::Group& group, const ExportSource& source, const param::Table& table,
+                    const std::filesystem::path& folder, checkpoint::Manifest manifest,
+                    const Origin& origin) {
   manifest.parameters = checkpoint::parameters_of(table);
   std::vector<std::vector<float>> memory;
   std::vector<float> zeros;
   std::vector<StateShard> shards;
-  std::string note;
   grid::collectively(group, [&] {
-    const Weights weights(path, manifest.model, table);
-    note = weights.note();
     for (std::size_t p = group.rank(); p < manifest.parameters.size(); p += group.size()) {
       const Parameter& parameter = manifest.parameters[p];
       const Range all{0, parameter.elements()};
       auto& values = memory.emplace_back(all.count);
-      weights.load_range(parameter.name, all, values);
+      source.read(parameter, all, values);
       zeros.resize(std::max(zeros.size(), values.size()));
       shards.push_back({parameter.name, {all}, {{param::master_weights, values}}});
     }
+    source.finish();
   });
   for (StateShard& shard : shards)
     add_zeros(shard, spec_of(shard.parameter, table), manifest.state_arrays, zeros);
@@ -88,7 +87,16 @@ std::string import_weights(const grid::Group& group, const std::filesystem::path
     if (group.is_root()) checkpoint::update_origin(folder, origin);
   });
   checkpoint::write(group, folder, manifest, shards, 0);
-  return note;
+}
+
+std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
+                           const param::Table& table, const std::filesystem::path& folder,
+                           checkpoint::Manifest manifest, const Origin& origin) {
+  std::optional<Weights> weights;
+  grid::collectively(group, [&] { weights.emplace(path, manifest.model, table); });
+  const ExportSource source = file_weights(*weights, path.string(), manifest.model, table);
+  import_weights(group, source, table, folder, std::move(manifest), origin);
+  return weights->note();
 }
 
 }  // namespace kzero::convert

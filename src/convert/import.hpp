@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checkpoint/format/manifest.hpp"
+#include "convert/export.hpp"
 #include "convert/origin.hpp"
 #include "grid/group.hpp"
 #include "param/spec.hpp"
@@ -17,5 +18,11 @@ namespace kzero::convert {
 std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
                            const param::Table& table, const std::filesystem::path& folder,
                            checkpoint::Manifest manifest, const Origin& origin = {});
+
+/// The same of the values of `source`, which has the parameters of the table. Each rank reads some
+/// of them. Collective over `group`.
+void import_weights(const grid::Group& group, const ExportSource& source, const param::Table& table,
+                    const std::filesystem::path& folder, checkpoint::Manifest manifest,
+                    const Origin& origin = {});
 
 }  // namespace kzero::convert

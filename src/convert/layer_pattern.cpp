@@ -79,10 +79,11 @@ LayerKinds read_layer_types(ConfigKeys& keys, const ModelClass& type, Index laye
 LayerKinds read_windows(ConfigKeys& keys, const ModelClass& type, Index layers) {
   if (type.windows == Windows::by_layer) return read_layer_types(keys, type, layers);
   if (type.windows == Windows::all) {
-    if (keys.has("sliding_window") && keys.at("sliding_window").is_null()) {
+    const bool is_missing = !keys.has("sliding_window");
+    if (is_missing ? type.window == 0 : keys.at("sliding_window").is_null()) {
       keys.imply("model.window", Index{0}, keys.describe("sliding_window"));
     } else {
-      keys.imply({"model.window", {"sliding_window"}, default_window});
+      keys.imply({"model.window", {"sliding_window"}, type.window});
     }
   }
   if (type.windows == Windows::switched_off)

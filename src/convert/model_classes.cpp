@@ -56,6 +56,20 @@ constexpr ModelClass classes[] = {
      .sequence = 32768,
      .vocab = 151936,
      .windows = Windows::switched_off},
+    {.type = "qwen3_moe",
+     .with_head = "Qwen3MoeForCausalLM",
+     .alone = "Qwen3MoeModel",
+     .family = ModelFamily::llama,
+     .keys = {"model.qk_norm", "model.experts", "model.experts_per_token",
+              "model.normalized_gates"},
+     .layers = 24,
+     .hidden = 2048,
+     .kv_heads = 4,
+     .feed_forward = 768,
+     .sequence = 32768,
+     .vocab = 151936,
+     .windows = Windows::switched_off,
+     .experts = {.count = 128, .per_token = 8}},
     {.type = "smollm3",
      .with_head = "SmolLM3ForCausalLM",
      .alone = "SmolLM3Model",
@@ -127,7 +141,36 @@ constexpr ModelClass classes[] = {
      .norm_eps = 1e-5,
      .rope_theta = 12e6,
      .activation = "xielu",
-     .needs_rope = true}};
+     .needs_rope = true},
+    {.type = "olmoe",
+     .with_head = "OlmoeForCausalLM",
+     .alone = "OlmoeModel",
+     .family = ModelFamily::olmoe,
+     .keys = {"model.experts", "model.experts_per_token", "model.normalized_gates"},
+     .layers = 16,
+     .hidden = 2048,
+     .heads = 16,
+     .feed_forward = 2048,
+     .sequence = 4096,
+     .vocab = 50304,
+     .norm_eps = 1e-5,
+     .needs_whole_heads = true,
+     .has_head_dim = false,
+     .experts = {.count = 64, .per_token = 8, .aux_loss = 0.01, .width_key = "intermediate_size"}},
+    {.type = "mixtral",
+     .with_head = "MixtralForCausalLM",
+     .alone = "MixtralModel",
+     .family = ModelFamily::mixtral,
+     .keys = {"model.window", "model.experts", "model.experts_per_token"},
+     .kv_heads = 8,
+     .feed_forward = 14336,
+     .sequence = 131072,
+     .window = 0,
+     .norm_eps = 1e-5,
+     .rope_theta = 1e6,
+     .windows = Windows::all,
+     .has_attention_bias = false,
+     .experts = {.count = 8, .per_token = 2, .width_key = "intermediate_size"}}};
 
 /// The model with a scale of 0 in place of the number that 0 means.
 deck::Model with_default_scales(deck::Model model) {
@@ -170,9 +213,49 @@ std::vector<std::string> lacking(const ModelClass& one, const deck::Model& model
   if (one.needs_whole_heads && model.hidden % model.heads != 0)
     found.push_back(fmt::format("model.hidden = {} with model.heads = {}, which does not divide it",
                                 model.hidden, model.heads));
+  if (!one.has_head_dim && model.head_dim * model.heads != model.hidden)
+    found.push_back(fmt::format("model.head_dim = {}, which is not model.hidden / model.heads",
+                                model.head_dim));
   if (one.family == ModelFamily::gemma3 && query_scalar(model) == 0)
     found.push_back(fmt::format("model.attention_scale = {}, which is not 1 / sqrt(an integer)",
                                 model.attention_scale));
+  return found;
+}
+
+/// The flags that a class always sets, and the model does not.
+std::vector<std::string> needed(const ModelClass& one, const deck::Model& model) {
+  std::vector<std::string> found;
+  for (const auto& [path, is_set] :
+       {std::pair("model.qkv_bias", model.qkv_bias), std::pair("model.qk_norm", model.qk_norm)})
+    if (one.has(path) && !is_set) found.push_back(fmt::format("{} = true", path));
+  return found;
+}
+
+/// Why a class of the model's family does not compute the model; empty if it does.
+std::string objection(const ModelClass& one, const deck::Model& model) {
+  const std::vector<std::string> lacks = lacking(one, model), needs = needed(one, model);
+  if (lacks.empty() && needs.empty()) return "";
+  std::string text = one.with_head;
+  if (!lacks.empty()) text += fmt::format(" lacks {}", fmt::join(lacks, ", "));
+  if (!needs.empty())
+    text += fmt::format("{} needs {}", lacks.empty() ? "" : ", and", fmt::join(needs, ", "));
+  return text;
+}
+
+/// Whether both have experts, or neither.
+bool is_of_kind(const ModelClass& one, const deck::Model& model) {
+  return (one.experts.count > 0) == (model.experts > 0);
+}
+
+/// The classes that compute the model in another family than its own. Only mixtures without norms
+/// of queries and keys have one.
+std::vector<std::string> in_other_families(const deck::Model& model) {
+  std::vector<std::string> found;
+  if (model.family != ModelFamily::llama || model.experts == 0) return found;
+  for (const ModelClass& one : classes)
+    if (one.family == ModelFamily::mixtral && objection(one, model).empty())
+      found.push_back(
+          fmt::format("{} needs model.family = \"{}\"", one.with_head, name_of(one.family)));
   return found;
 }
 
@@ -188,11 +271,12 @@ const ModelClass& class_of(const deck::Model& model, const std::string& checkpoi
   const deck::Model plain = with_default_scales(model);
   std::vector<std::string> reasons;
   for (const ModelClass& one : classes) {
-    if (one.family != model.family) continue;
-    const std::vector<std::string> missing = lacking(one, plain);
-    if (missing.empty()) return one;
-    reasons.push_back(fmt::format("{} lacks {}", one.with_head, fmt::join(missing, ", ")));
+    if (one.family != model.family || !is_of_kind(one, model)) continue;
+    const std::string reason = objection(one, plain);
+    if (reason.empty()) return one;
+    reasons.push_back(reason);
   }
+  std::ranges::copy(in_other_families(plain), std::back_inserter(reasons));
   fail(ExitCode::files, "{}: no class of transformers that kzero writes computes this model:\n  {}",
        printable(checkpoint), fmt::join(reasons, "\n  "));
 }

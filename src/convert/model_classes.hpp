@@ -19,6 +19,13 @@ enum class Windows {
   switched_off,  // kzero reads use_sliding_window = false only
 };
 
+/// The experts of a class. Every layer has them.
+struct ClassExperts {
+  Index count = 0, per_token = 0;                   // defaults; 0: the class has no experts
+  double aux_loss = 0.001;                          // likewise
+  const char* width_key = "moe_intermediate_size";  // of each expert
+};
+
 struct ModelClass {
   const char* type;       // model_type
   const char* with_head;  // the class with the output projection, and the class without it
@@ -29,6 +36,7 @@ struct ModelClass {
   /// Defaults of missing keys of config.json. A count of 0 is derived from other keys.
   Index layers = 32, hidden = 4096, heads = 32, kv_heads = 0, head_dim = 0, feed_forward = 11008,
         sequence = 2048, vocab = 32000;
+  Index window = 4096;  // with Windows::all; 0: none
   double norm_eps = 1e-6, rope_theta = 10000;
   bool tied = false;
   Windows windows = Windows::none;
@@ -41,6 +49,8 @@ struct ModelClass {
   bool needs_rope = false;       // transformers 4 and 5 differ if the file has no rotary positions
   bool has_rope_scaling = true;  // in transformers 4 and 5
   bool needs_whole_heads = false;  // refuses a hidden_size that is not a multiple of the heads
+  bool has_head_dim = true;        // in transformers 4 and 5; false: hidden_size / heads
+  ClassExperts experts{};
 
   bool has(std::string_view deck_key) const;
 };
@@ -55,13 +65,16 @@ inline constexpr const char* special_keys[] = {"model.qkv_bias",
                                                "model.attention_scale",
                                                "model.embedding_scale",
                                                "model.residual_scale",
-                                               "model.logit_divisor"};
+                                               "model.logit_divisor",
+                                               "model.experts",
+                                               "model.experts_per_token",
+                                               "model.normalized_gates"};
 
 /// All classes. If a model can be several of them, the first one is written.
 std::span<const ModelClass> model_classes();
 
 /// The class that an export of the model has. Throws Error(files) if no class computes the model;
-/// the error tells which deck keys each class lacks. `checkpoint` is for the message.
+/// the error tells which deck keys each class lacks or needs. `checkpoint` is for the message.
 const ModelClass& class_of(const deck::Model& model, const std::string& checkpoint);
 
 /// query_pre_attn_scalar of Gemma 3, whose power of -1/2 is model.attention_scale. 0 if no integer

@@ -40,8 +40,8 @@ constexpr TensorNames llama{
     .constants = {},
     .other_parts = {},
     .unchecked =
-        "the activation, windows, factors, rotary positions and their scaling, and the epsilon of "
-        "the norms"};
+        "the activation, windows, factors, the choice of experts, rotary positions and their "
+        "scaling, and the epsilon of the norms"};
 
 constexpr TensorNames gemma3 = [] {
   TensorNames names = llama;

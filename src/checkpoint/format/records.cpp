@@ -38,10 +38,17 @@ deck::Value get_model_value(const storage::Hdf5File& file, const deck::Key& key)
 
 /// Keys that are younger than format 3. A model whose file lacks one has its default, as the
 /// program that wrote the file computed.
-constexpr std::string_view younger_keys[] = {
-    "model.window",         "model.full_attention_every", "model.window_rope_theta",
-    "model.no_rope_every",  "model.attention_scale",      "model.embedding_scale",
-    "model.residual_scale", "model.logit_divisor"};
+constexpr std::string_view younger_keys[] = {"model.window",
+                                             "model.full_attention_every",
+                                             "model.window_rope_theta",
+                                             "model.no_rope_every",
+                                             "model.attention_scale",
+                                             "model.embedding_scale",
+                                             "model.residual_scale",
+                                             "model.logit_divisor",
+                                             "model.experts",
+                                             "model.experts_per_token",
+                                             "model.normalized_gates"};
 
 bool is_missing(const storage::Hdf5File& file, const deck::Key& key) {
   return std::ranges::find(younger_keys, key.path) != std::end(younger_keys) &&

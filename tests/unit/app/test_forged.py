@@ -177,9 +177,10 @@ class Older(Forged):
 
     def test_a_model_without_windows_factors_and_experts_is_read(self):
         self.expect(self.train(*self.llama), 0)
+        windows = ("window", "full_attention_every", "window_rope_theta", "no_rope_every")
         factors = ("attention_scale", "embedding_scale", "residual_scale", "logit_divisor")
         experts = ("experts", "experts_per_token", "normalized_gates")
-        self.forge("saved", self.without("window", "full_attention_every", "window_rope_theta", "no_rope_every", *factors, *experts))
+        self.forge("saved", self.without(*windows, *factors, *experts))
         for command in (("inspect", "forged"), ("convert", "forged", "out")):
             self.expect(self.run_kzero(*command), 0)
         self.forge("saved", self.without("layers"))

@@ -116,8 +116,7 @@ TEST_F(AdapterTest, AMergeAddsTheProductAndRoundsOnce) {
   const SafetensorsFile before(base / weights_name), parts(adapter / adapter_weights_name);
   for (const Dtype dtype : {Dtype::fp32, Dtype::bf16}) {
     const fs::path to = folder / std::string(name_of(dtype));
-    export_weights(found,
-                   merged_weights(found, weights, base.string(), base_table, param::master_weights),
+    export_weights(merged_weights(found, weights, base.string(), base_table, param::master_weights),
                    export_target(to), {.dtype = dtype});
     const SafetensorsFile after(to / weights_name);
     ASSERT_EQ(after.tensors().size(), before.tensors().size());
@@ -152,8 +151,7 @@ TEST_F(AdapterTest, AMergeIntoOtherWeightsIsRefused) {
   const param::Table base_table = param::base_of(table);
   const Weights weights(base, model, base_table);
   const std::string text = error_of(ExitCode::files, [&] {
-    export_weights(found,
-                   merged_weights(found, weights, "the base", base_table, param::master_weights),
+    export_weights(merged_weights(found, weights, "the base", base_table, param::master_weights),
                    export_target(folder / "out"));
   });
   EXPECT_TRUE(contains(text, "its adapters were trained on weights of hash")) << text;

@@ -77,8 +77,8 @@ TEST_F(MergeTest, AdaptersOfGpt2AreAddedToWeightsOfInAndOut) {
   for (const bool is_average : {false, true}) {
     const std::string array = checkpoint::weights_in(found, is_average);
     const fs::path to = folder / array;
-    export_weights(found, merged_weights(found, base, "the base", base_table, array),
-                   export_target(to), {.array = array});
+    export_weights(merged_weights(found, base, "the base", base_table, array), export_target(to),
+                   {.array = array});
     const SafetensorsFile after(to / weights_name);
     std::size_t changed = 0;
     for (const Tensor& tensor : before.tensors()) {

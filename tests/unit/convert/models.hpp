@@ -10,6 +10,7 @@
 #include "convert/import.hpp"
 #include "convert/safetensors_writer.hpp"
 #include "convert/weights.hpp"
+#include "deck/writer.hpp"
 #include "model/transformer_definition.hpp"
 #include "unit/convert/support.hpp"
 
@@ -64,7 +65,10 @@ inline std::vector<checkpoint::Parameter> saved_parameters(const checkpoint::Man
 
 inline checkpoint::Manifest manifest_for(const deck::Model& model) {
   checkpoint::Manifest manifest;
-  manifest.deck = "[model]\n";
+  deck::Config config;
+  config.model = model;
+  config.data.format = deck::DataFormat::llmc;  // has no requirement on the vocabulary
+  manifest.deck = deck::resolved(config);
   manifest.precision = "fp32";
   manifest.state_arrays = {{"master"}, {"first_moment"}, {"second_moment"}};
   manifest.model = model;

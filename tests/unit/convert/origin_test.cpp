@@ -182,8 +182,9 @@ TEST_F(Renewed, EveryKeyThatKzeroDoesNotReadIsWrittenAgain) {
                   {"eos_token_id", {1, 2}},
                   {"max_position_embeddings", 256},
                   {"use_cache", false}};
-  for (const char* name : {"llama_even", "llama_scaled", "qwen2", "qwen3", "mistral_window",
-                           "olmo2", "olmo3", "gemma3", "apertus", "smollm3", "granite"}) {
+  for (const char* name :
+       {"llama_even", "llama_scaled", "qwen2", "qwen3", "mistral_window", "olmo2", "olmo3",
+        "gemma3", "apertus", "smollm3", "granite", "qwen3_moe", "olmoe", "mixtral"}) {
     Json config = exported(name, more, 16);
     EXPECT_EQ(config.at("_written_by"), "kzero");
     EXPECT_EQ(config.at("dtype"), "bfloat16");

@@ -89,6 +89,31 @@ TEST_F(WeightsTest, TheTextPartOfAModelWithImagesIsUnderstood) {
   EXPECT_TRUE(contains(misfit(tensors, model_of_case("olmo2")), "vision_tower.x is not a param"));
 }
 
+TEST_F(WeightsTest, ExpertsAndRoutersMustBeThere) {
+  const deck::Model model = model_of_case("mixtral");
+  const Tensors original = tensors_of_case("mixtral");
+  const std::string experts = "model.layers.1.block_sparse_moe.experts.";
+  const std::string router = "model.layers.0.block_sparse_moe.gate.weight";
+  Tensors tensors = original;
+  tensors.shapes[tensors.at(experts + "3.w3.weight")].first = experts + "5.w3.weight";
+  std::string text = misfit(tensors, model);
+  EXPECT_TRUE(contains(text, experts + "3.w3.weight [64, 48] is missing")) << text;
+  EXPECT_TRUE(contains(text, "experts.5.w3.weight is not a parameter of this model")) << text;
+  tensors = original;
+  tensors.shapes[tensors.at(experts + "0.w2.weight")].second = {64, 48};
+  tensors.shapes[tensors.at(router)].second = {48, 5};
+  text = misfit(tensors, model);
+  EXPECT_TRUE(contains(text, experts + "0.w2.weight [48, 64] has shape [64, 48] in the file"));
+  EXPECT_TRUE(contains(text, router + " [5, 48] has shape [48, 5] in the file")) << text;
+  tensors = original;
+  tensors.values[tensors.at(router)][77] = std::numeric_limits<float>::quiet_NaN();
+  const Weights weights = weights_of(changed(tensors), model);
+  std::vector<float> values(5 * 48);
+  text = error_of(ExitCode::files, [&] { weights.load_range(router, {0, 240}, values); });
+  EXPECT_TRUE(contains(text, router + " [1, 29] is NaN; weights have to be finite numbers"))
+      << text;
+}
+
 TEST_F(WeightsTest, ConstantsThatAreNotTrainedAreCompared) {
   const deck::Model model = model_of_case("apertus");
   constexpr const char* beta = "model.layers.1.mlp.act_fn.beta";
