@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 
 #include "app/command_table.hpp"
@@ -11,9 +12,11 @@
 #include "base/printable.hpp"
 #include "checkpoint/reader.hpp"
 #include "convert/adapter_export.hpp"
+#include "convert/architecture.hpp"
 #include "convert/config_export.hpp"
 #include "convert/export.hpp"
 #include "convert/import.hpp"
+#include "convert/weight_files.hpp"
 #include "deck/quantity.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
@@ -32,9 +35,9 @@ void print_written(const std::vector<std::string>& files, const std::string& fol
   std::cout << printable(fmt::format("wrote {} to {}", fmt::join(files, ", "), folder)) << '\n';
 }
 
-/// The path of the weights on which a checkpoint's adapters were trained.
-std::string base_of(const checkpoint::Found& found) {
-  return deck::read({"the checkpoint's deck", found.manifest.deck}, {}).model.initial;
+/// The deck with which a checkpoint was trained.
+deck::Config deck_of(const checkpoint::Found& found) {
+  return deck::read({"the checkpoint's deck", found.manifest.deck}, {});
 }
 
 void export_adapter(const checkpoint::Found& found, const ConvertArguments& arguments,
@@ -43,34 +46,80 @@ void export_adapter(const checkpoint::Found& found, const ConvertArguments& argu
                 "{}: holds adapters alone, which become one file without a tokenizer; --shard-size "
                 "and --tokenizer need --merge",
                 found.path.string());
+  KZERO_REQUIRE(arguments.upcycling.experts == 0, ExitCode::usage,
+                "{}: holds adapters alone; run `kzero convert --merge {} FOLDER`, and then with "
+                "--experts on FOLDER",
+                found.path.string(), found.path.string());
   KZERO_REQUIRE(!arguments.to.ends_with(".safetensors"), ExitCode::usage,
                 "{}: adapters become a folder with two files; name a folder", arguments.to);
-  print_written(convert::export_adapter(found, arguments.to, base_of(found), options),
+  // The deck's model.initial is the path of the weights on which the adapters were trained.
+  print_written(convert::export_adapter(found, arguments.to, deck_of(found).model.initial, options),
                 arguments.to);
 }
 
-std::vector<std::string> export_merged(const checkpoint::Found& found,
-                                       const convert::ExportTarget& target,
-                                       const convert::ExportOptions& options) {
+/// The parameters of the model itself, without adapters.
+param::Table table_of(const deck::Config& config) {
+  return param::base_of(model::define(config)->table({}));
+}
+
+/// The weights of the mixture of experts that a dense model becomes.
+convert::ExportSource with_experts(const convert::ExportSource& dense,
+                                   const convert::Upcycling& how, const deck::Config& sparse) {
+  return convert::upcycled_weights(dense, sparse.model, checkpoint::parameters_of(table_of(sparse)),
+                                   how);
+}
+
+convert::ExportTarget target_of(const ConvertArguments& arguments) {
+  convert::ExportTarget target = convert::export_target(arguments.to);
+  KZERO_REQUIRE(target.is_folder || !arguments.shard_bytes, ExitCode::usage,
+                "--shard-size divides weights in a folder; {} is one file", arguments.to);
+  KZERO_REQUIRE(target.is_folder || arguments.tokenizer.empty(), ExitCode::usage,
+                "--tokenizer is copied into a folder; {} is one file", arguments.to);
+  return target;
+}
+
+/// Exports all weights of a model.
+void export_model(convert::ExportSource source, const ConvertArguments& arguments,
+                  convert::ExportOptions options) {
+  if (!arguments.tokenizer.empty())
+    convert::set_tokenizer(options.origin, arguments.tokenizer, source.model.vocab);
+  if (arguments.upcycling.experts > 0) {
+    deck::Config dense;
+    dense.model = source.model;
+    dense.model.sequence = convert::context_of(options.origin, source.model);
+    dense.data.format = deck::DataFormat::llmc;  // has no requirement on the vocabulary
+    source = with_experts(source, arguments.upcycling,
+                          convert::upcycled(dense, arguments.upcycling, source.from));
+  }
+  const convert::ExportTarget target = target_of(arguments);
+  const auto files = convert::export_weights(source, target, options);
+  print_note(options.origin.note);
+  const auto folder = target.weights.parent_path();
+  print_written(files, folder.empty() ? "." : folder.string());
+}
+
+void export_merged(const checkpoint::Found& found, const ConvertArguments& arguments,
+                   const convert::ExportOptions& options) {
   deck::Config config;
   config.model = found.manifest.model;
-  const param::Table table = model::define(config)->table({});
-  const std::string path = base_of(found);
+  const param::Table table = table_of(config);
+  const std::string path = deck_of(found).model.initial;
   const convert::Weights base(path, config.model, table);
   print_note(base.note());
-  return convert::export_weights(convert::merged_weights(found, base, path, table, options.array),
-                                 target, options);
+  export_model(convert::merged_weights(found, base, path, table, options.array), arguments,
+               options);
+}
+
+convert::ExportOptions options_of(const ConvertArguments& arguments) {
+  return {.dtype = arguments.dtype,
+          .shard_bytes = arguments.shard_bytes.value_or(convert::default_shard_bytes)};
 }
 
 void export_checkpoint(const grid::Group& world, const ConvertArguments& arguments) {
   const std::string& from = arguments.from;
   KZERO_REQUIRE(!from.ends_with(".safetensors"), ExitCode::usage,
                 "{}: a safetensors file becomes a checkpoint with --deck DECK", from);
-  const convert::ExportTarget target = convert::export_target(arguments.to);
-  KZERO_REQUIRE(target.is_folder || !arguments.shard_bytes, ExitCode::usage,
-                "--shard-size divides weights in a folder; {} is one file", arguments.to);
-  KZERO_REQUIRE(target.is_folder || arguments.tokenizer.empty(), ExitCode::usage,
-                "--tokenizer is copied into a folder; {} is one file", arguments.to);
+  target_of(arguments);
   std::vector<std::string> problems;
   const checkpoint::Found found = checkpoint::open(world, from, engine::saved_parameters, problems);
   for (const std::string& problem : problems)
@@ -78,32 +127,63 @@ void export_checkpoint(const grid::Group& world, const ConvertArguments& argumen
   KZERO_REQUIRE(found.manifest.adapters || !arguments.merge, ExitCode::usage,
                 "--merge is for checkpoints of adapters; {} holds all weights",
                 found.path.string());
-  convert::ExportOptions options{
-      .dtype = arguments.dtype,
-      .shard_bytes = arguments.shard_bytes.value_or(convert::default_shard_bytes),
-      .array = checkpoint::weights_in(found, arguments.is_average),
-      .origin = convert::origin_of(found)};
+  convert::ExportOptions options = options_of(arguments);
+  options.array = checkpoint::weights_in(found, arguments.is_average);
+  options.origin = convert::origin_of(found);
   if (found.manifest.adapters && !arguments.merge) return export_adapter(found, arguments, options);
-  if (!arguments.tokenizer.empty())
-    convert::set_tokenizer(options.origin, arguments.tokenizer, found.manifest.model.vocab);
-  const auto files = arguments.merge ? export_merged(found, target, options)
-                                     : convert::export_weights(found, target, options);
-  print_note(options.origin.note);
-  const auto folder = target.weights.parent_path();
-  print_written(files, folder.empty() ? "." : folder.string());
+  if (arguments.merge) return export_merged(found, arguments, options);
+  convert::ExportSource source = convert::checkpoint_weights(found, options.array);
+  if (arguments.upcycling.experts > 0) source.model.init_std = deck_of(found).model.init_std;
+  export_model(std::move(source), arguments, options);
+}
+
+/// Whether Hugging Face's weights are there, rather than a checkpoint.
+bool is_hugging_face(const std::string& from) {
+  const std::filesystem::path folder = from;
+  return from.ends_with(".safetensors") || from.ends_with(".json") ||
+         convert::is_there(folder / convert::weights_name) ||
+         convert::is_there(folder / convert::index_name);
+}
+
+/// Exports Hugging Face's weights as a mixture of experts.
+void export_upcycled(const ConvertArguments& arguments) {
+  const std::string& from = arguments.from;
+  KZERO_REQUIRE(!arguments.is_average, ExitCode::usage,
+                "--ema is for checkpoints; {} is a Hugging Face model", from);
+  target_of(arguments);
+  const auto config_file = convert::find_weight_files(from).config;
+  KZERO_REQUIRE(config_file, ExitCode::files,
+                "{}: there is no {}, which --experts needs without --deck", printable(from),
+                convert::config_name);
+  const deck::Config config = deck::read(
+      {from, "[model]\nconfig = \"config.json\"\n[data]\nformat = \"llmc\"\n"}, {}, {},
+      [&](const std::string&) { return convert::read_architecture(config_file->string()); });
+  const param::Table table = table_of(config);
+  const convert::Weights weights(from, config.model, table);
+  print_note(weights.note());
+  convert::ExportOptions options = options_of(arguments);
+  options.origin = convert::gather_origin(config, from);
+  export_model(convert::file_weights(weights, from, config.model, table), arguments, options);
 }
 
 void import_weights(const grid::Group& world, const ConvertArguments& arguments) {
   const deck::Config config = read_deck(world, arguments.deck, deck::Purpose::plan);
+  const convert::Upcycling& how = arguments.upcycling;
+  const deck::Config sparse =
+      how.experts > 0 ? convert::upcycled(config, how, arguments.from) : config;
   checkpoint::Manifest manifest;
-  manifest.deck = deck::resolved(config);
-  manifest.model = config.model;
+  manifest.deck = deck::resolved(sparse);
+  manifest.model = sparse.model;
   manifest.precision = name_of(config.train.precision);
   manifest.state_arrays = optim::make_optimizer(config.optimizer)->state();
   const convert::Origin origin = convert::gather_origin(config, arguments.from);
-  print_note(convert::import_weights(world, arguments.from,
-                                     param::base_of(model::define(config)->table({})), arguments.to,
-                                     manifest, origin));
+  const param::Table table = table_of(config);
+  const convert::Weights weights(arguments.from, config.model, table);
+  convert::ExportSource source =
+      convert::file_weights(weights, arguments.from, config.model, table);
+  if (how.experts > 0) source = with_experts(source, how, sparse);
+  convert::import_weights(world, source, table_of(sparse), arguments.to, manifest, origin);
+  print_note(weights.note());
   print_note(origin.note);
   std::cout << "wrote " << printable(arguments.to) << '\n';
 }
@@ -149,6 +229,27 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
       ->excludes(deck);
 }
 
+void add_upcycling_options(CLI::App& command, convert::Upcycling& upcycling) {
+  CLI::Option* experts =
+      command
+          .add_option("--experts", upcycling.experts,
+                      "make a mixture of this many experts of a dense model: each is a copy of its "
+                      "feed-forward part; without --deck the weights may be of either form")
+          ->check(CLI::Range(Index{1}, Index{1024}))
+          ->excludes(command.get_option("--merge"));  // whose check reads each weight once
+  command
+      .add_option("--top-k", upcycling.experts_per_token,
+                  "experts that compute a token; default: 2")
+      ->needs(experts);
+  command
+      .add_option("--drop", upcycling.drop,
+                  "share of each expert's channels that are drawn anew, 0 to 1; default: 0")
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(experts);
+  command.add_option("--seed", upcycling.seed, "of the routers and of --drop; default: 1")
+      ->needs(experts);
+}
+
 }  // namespace
 
 CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
@@ -171,6 +272,7 @@ CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
       ->type_name(setting_value)
       ->needs(deck);
   add_export_options(*command, arguments, deck);
+  add_upcycling_options(*command, arguments.upcycling);
   return command;
 }
 
@@ -185,10 +287,12 @@ ExitCode convert(const ConvertArguments& arguments) {
     KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
                   world.size());
   });
-  if (arguments.deck.file.empty()) {
-    export_checkpoint(world, arguments);
-  } else {
+  if (!arguments.deck.file.empty()) {
     import_weights(world, arguments);
+  } else if (arguments.upcycling.experts > 0 && is_hugging_face(arguments.from)) {
+    export_upcycled(arguments);
+  } else {
+    export_checkpoint(world, arguments);
   }
   return ExitCode::done;
 }

@@ -8,6 +8,7 @@
 #include "app/deck_file.hpp"
 #include "base/error.hpp"
 #include "base/types.hpp"
+#include "convert/upcycling.hpp"
 
 namespace kzero::app {
 
@@ -19,13 +20,15 @@ struct ConvertArguments {
   bool merge = false;                // adapters into the weights that they change
   bool is_average = false;           // export the moving average of the weights
   std::string tokenizer;             // to export with them; empty: search for one
+  convert::Upcycling upcycling{};    // of a dense model into a mixture of experts
 };
 
 /// Adds the subcommand; parsing fills `arguments`.
 CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments);
 
 /// Converts a checkpoint to a folder that transformers can open or to a safetensors file. With a
-/// deck, converts such weights to a folder of checkpoints.
+/// deck, converts such weights to a folder of checkpoints. With --experts, the weights may be of
+/// either form without a deck, and become those of a mixture of experts.
 ExitCode convert(const ConvertArguments& arguments);
 
 }  // namespace kzero::app
