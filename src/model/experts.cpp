@@ -45,9 +45,17 @@ Experts<T>::Experts(Declaration& d)
     : shape_(d.shape),
       norm_(d, d.family.names.feed_forward.input),
       router_(d.own.add(matrix_spec(std::string(d.family.names.router) + ".weight",
-                                    d.shape.experts.count, d.shape.hidden, d.std))) {
-  for (Index e = 0; e < shape_.experts.count; ++e)
-    experts_.push_back({Linear<T>(d, deck::Product::up, e), Linear<T>(d, deck::Product::down, e)});
+                                    d.shape.experts.count, d.shape.hidden, d.std))),
+      up_(d, deck::Product::up, 0),
+      down_(d, deck::Product::down, 0),
+      stride_(up_.elements() + down_.elements()) {
+  const Index count = shape_.experts.count;
+  for (Index e = 1; e < count; ++e) {
+    static_cast<void>(Linear<T>(d, deck::Product::up, e));
+    static_cast<void>(Linear<T>(d, deck::Product::down, e));
+  }
+  weights_.resize(static_cast<std::size_t>(count));
+  gradients_.resize(static_cast<std::size_t>(count));
 }
 
 template <class T>
@@ -61,7 +69,7 @@ ScratchNeeds Experts<T>::scratch(const BatchShape& batch) const {
   const ExpertSettings& s = shape_.experts;
   const Index rows = batch.batch * shape_.chunk_rows();
   const Index sorted = kernels::max_sorted_rows(rows, s.count, s.per_token);
-  return {.wide = sorted * experts_.front().up.out(),
+  return {.wide = sorted * up_.out(),
           .sum_columns = shape_.norm_elements(),
           .sorted_rows = sorted * shape_.hidden,
           .gate_gradients = shape_.tensor.size * rows * s.per_token,
@@ -92,7 +100,8 @@ void Experts<T>::take_routing(Activations& memory, bool is_kept, Index chunks, I
                         {Matrix<std::int32_t>(places + i * rows * k, rows, k),
                          Vector<std::int32_t>(choices + i * capacity_, capacity_),
                          Vector<std::int32_t>(begin + i * (s.count + 1), s.count + 1)},
-                        std::vector<std::int32_t>(static_cast<std::size_t>(s.count + 1))});
+                        std::vector<std::int32_t>(static_cast<std::size_t>(s.count + 1)),
+                        std::vector<std::int32_t>(static_cast<std::size_t>(s.count))});
   }
 }
 
@@ -106,9 +115,8 @@ void Experts<T>::keep(Activations& memory, const BatchShape& batch, Kept kept) {
   normal_ = memory.take<T>(passes, "norm2", n, s.hidden);
   statistics_ = {memory, passes, "mean2", "rstd2", s, n};
   take_routing(memory, products, chunks, batch.batch * s.chunk_rows());
-  const Expert& any = experts_.front();
-  hidden_ = memory.take<T>(products, "hidden", chunks * capacity_, any.up.out());
-  activated_ = memory.take<T>(passes, "activated", chunks * capacity_, any.down.in());
+  hidden_ = memory.take<T>(products, "hidden", chunks * capacity_, up_.out());
+  activated_ = memory.take<T>(passes, "activated", chunks * capacity_, down_.in());
 }
 
 template <class T>
@@ -117,14 +125,28 @@ Matrix<T> Experts<T>::sorted_rows(const Matrix<T>& all, Index chunk) const {
   return Matrix<T>(all.data() + chunk * capacity_ * columns, routing_[chunk].rows(), columns);
 }
 
-/// Calls f(expert, rows) for each expert with rows; `rows` gives its part of sorted rows.
+/// Computes y = x op(W) of a layer for all experts' sorted rows. W is [out,in].
 template <class T>
-template <class F>
-void Experts<T>::for_each_expert(const Routing& routing, const F& f) const {
-  for (std::size_t e = 0; e < experts_.size(); ++e) {
-    const Index first = routing.begin[e], count = routing.begin[e + 1] - first;
-    if (count > 0) f(experts_[e], PartRows{first, count, false});
-  }
+void Experts<T>::multiply(const Execution& exec, tensor::Gemm& gemm, const Linear<T>& layer,
+                          const Routing& routing, const T* unit, Transpose transpose,
+                          Matrix<const T> x, Matrix<T> y) {
+  for (std::size_t e = 0; e < weights_.size(); ++e)
+    weights_[e] = {routing.begin[e], routing.counts[e],
+                   unit + layer.begin() + static_cast<Index>(e) * stride_};
+  kernels::expert_products<T>(exec, gemm, weights_, {layer.out(), layer.in()}, transpose, x, y);
+}
+
+/// Computes the gradients of a layer's weights, unless they are frozen.
+template <class T>
+void Experts<T>::backward_weights(const Context<T>& c, const Linear<T>& layer,
+                                  const Routing& routing, Matrix<const T> x, Matrix<const T> dy,
+                                  const LayerGradients<T>& g) {
+  if (g.units.own == nullptr) return;
+  for (std::size_t e = 0; e < gradients_.size(); ++e)
+    gradients_[e] = {routing.begin[e], routing.counts[e],
+                     g.units.own + layer.begin() + static_cast<Index>(e) * stride_};
+  kernels::expert_gradients<T, T>(*c.exec, *c.gemm, gradients_, {layer.out(), layer.in()}, dy, x,
+                                  g.accumulate);
 }
 
 template <class T>
@@ -146,6 +168,8 @@ void Experts<T>::route(const Context<T>& c, const T* unit, Matrix<const T> norma
   kernels::choose_experts(*c.exec, routing.logits, shape_.experts.normalizes, routing.choices);
   kernels::sort_choices(*c.exec, routing.choices.experts, routing.sorted);
   read(*c.exec, routing.sorted.begin, routing.begin);
+  for (std::size_t e = 0; e < routing.counts.size(); ++e)
+    routing.counts[e] = routing.begin[e + 1] - routing.begin[e];
 }
 
 /// Adds how often the rows of a chunk chose each expert.
@@ -170,22 +194,18 @@ void Experts<T>::fill(const BlockPass<T>& pass, const Context<T>& c, const PartR
   kernels::gather_rows<T>(*c.exec, normal, routing.sorted.choices, shape_.experts.per_token,
                           sorted);
   const Matrix<T> hidden = sorted_rows(hidden_, chunk);
-  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
-    expert.up.forward(c, pass.parameters, part.of(sorted), part.of(hidden));
-  });
+  multiply(*c.exec, *c.gemm, up_, routing, pass.parameters.own, Transpose::yes, sorted, hidden);
   kernels::swiglu_forward<T>(*c.exec, hidden, sorted_rows(activated_, chunk));
 }
 
 /// Computes y = x + the gated sums of the experts' results.
 template <class T>
 void Experts<T>::combine(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
-                         Matrix<const T> x, Matrix<T> y) const {
+                         Matrix<const T> x, Matrix<T> y) {
   const Routing& routing = routing_[chunk];
   const Matrix<T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
-  const Matrix<T> activated = sorted_rows(activated_, chunk);
-  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
-    expert.down.forward(c, pass.parameters, part.of(activated), part.of(sorted));
-  });
+  multiply(*c.exec, *c.gemm, down_, routing, pass.parameters.own, Transpose::yes,
+           sorted_rows(activated_, chunk), sorted);
   const Matrix<T> share = c.is_split() ? c.hidden_grad : y;  // this rank's part of the sum
   const Matrix<const T> addend = c.is_split() ? Matrix<const T>() : x;
   kernels::combine_rows<T>(*c.exec, sorted, routing.sorted.places, routing.choices.gates, addend,
@@ -218,42 +238,25 @@ void Experts<T>::recompute(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T
   });
 }
 
-/// Sets the gradients of experts without rows to 0, unless others are added to them.
-template <class T>
-void Experts<T>::clear_unused(const Context<T>& c, const LayerGradients<T>& g,
-                              const Routing& routing) const {
-  if (g.units.own == nullptr || g.accumulate == Accumulate::yes) return;
-  for (std::size_t e = 0; e < experts_.size(); ++e) {
-    if (routing.begin[e] < routing.begin[e + 1]) continue;
-    const Index begin = experts_[e].up.begin();
-    const Index count = experts_[e].down.begin() + experts_[e].down.elements() - begin;
-    kernels::fill<T>(*c.exec, Vector<T>(g.units.own + begin, static_cast<std::size_t>(count)), 0);
-  }
-}
-
 /// Computes the gradients of the experts' hidden columns into c.wide [M,2f], of their last layers,
 /// and of the gates, of which it returns [N,k]. dout [N,D] is that of the sums.
 template <class T>
 Matrix<float> Experts<T>::hidden_backward(const BlockPass<T>& pass, const Context<T>& c,
                                           Index chunk, Matrix<const T> dout,
-                                          const LayerGradients<T>& g) const {
+                                          const LayerGradients<T>& g) {
   const Routing& routing = routing_[chunk];
   const Matrix<T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
   const Matrix<T> activated = sorted_rows(activated_, chunk);
   const Matrix<T> dhidden(c.wide, routing.rows(), hidden_.extent(1));
   kernels::gather_rows<T>(*c.exec, dout, routing.sorted.choices, shape_.experts.per_token, sorted);
-  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
-    expert.down.backward_input(c, pass.parameters, part.of(sorted), part.of(dhidden));
-  });
+  multiply(*c.exec, *c.gemm, down_, routing, pass.parameters.own, Transpose::no, sorted, dhidden);
   const Matrix<float>& gates = routing.choices.gates;
   const auto count = static_cast<Index>(gates.size());
   float* const all = c.experts.gate_gradients;
   float* const own = all + shape_.tensor.rank * count;
   kernels::gate_backward<T>(*c.exec, routing.sorted.choices, gates, activated, dhidden,
                             Matrix<float>(own, gates.extent(0), gates.extent(1)));
-  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
-    expert.down.backward_weight(c, part.of(activated), part.of(sorted), g);
-  });
+  backward_weights(c, down_, routing, activated, sorted, g);
   kernels::swiglu_backward<T>(*c.exec, sorted_rows(hidden_, chunk), dhidden);
   const Matrix<float> sum(all, gates.extent(0), gates.extent(1));
   if (!c.is_split()) return sum;
@@ -268,17 +271,16 @@ Matrix<float> Experts<T>::hidden_backward(const BlockPass<T>& pass, const Contex
 /// inputs [M,D].
 template <class T>
 void Experts<T>::input_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
-                                Matrix<const T> normal, const LayerGradients<T>& g) const {
+                                Matrix<const T> normal, const LayerGradients<T>& g) {
   const Routing& routing = routing_[chunk];
   const Matrix<T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
   const Matrix<T> dhidden(c.wide, routing.rows(), hidden_.extent(1));
-  if (!shape_.is_frozen())
+  if (trains()) {
     kernels::gather_rows<T>(*c.exec, normal, routing.sorted.choices, shape_.experts.per_token,
                             sorted);
-  for_each_expert(routing, [&](const Expert& expert, const PartRows& part) {
-    expert.up.backward_weight(c, part.of(sorted), part.of(dhidden), g);
-    expert.up.backward_input(c, pass.parameters, part.of(dhidden), part.of(sorted));
-  });
+    backward_weights(c, up_, routing, sorted, dhidden, g);
+  }
+  multiply(*c.exec, *c.gemm, up_, routing, pass.parameters.own, Transpose::no, dhidden, sorted);
 }
 
 /// Computes the gradient of the router's weight, and in c.hidden_grad [N,D] its part of the
@@ -321,7 +323,6 @@ bool Experts<T>::backward(const BlockPass<T>& pass, Matrix<const T> x,
   for_each_chunk(pass.c, [&](const Context<T>& c, const PartRows& rows, Index chunk) {
     const LayerGradients<T> g = gradients.of(chunk);
     const Matrix<T> dx = rows.of(gradients.dx);
-    clear_unused(c, g, routing_[chunk]);
     const Matrix<const float> dgates = hidden_backward(pass, c, chunk, c.all_rows(dx), g);
     const Matrix<const T> normal = c.all_rows(rows.of(normal_));
     input_backward(pass, c, chunk, normal, g);
@@ -343,23 +344,33 @@ void Experts<T>::cache(memory::Arenas& /*arenas*/, Activations& shared,
   normal_ = shared.take<T>(false, "norm2", rows, shape_.hidden);
   statistics_ = {shared, false, "mean2", "rstd2", shape_, rows};
   take_routing(shared, false, 1, rows);
-  const Expert& any = experts_.front();
-  hidden_ = shared.take<T>(false, "hidden", capacity_, any.up.out());
-  activated_ = shared.take<T>(false, "activated", capacity_, any.down.in());
+  hidden_ = shared.take<T>(false, "hidden", capacity_, up_.out());
+  activated_ = shared.take<T>(false, "activated", capacity_, down_.in());
   sorted_ = shared.take<T>(false, "sorted", capacity_, shape_.hidden);
-  const auto count = static_cast<std::size_t>(shape_.experts.count);
-  counts_ = Vector<std::int32_t>(
-      shared.take<std::int32_t>(false, "expert_counts", shape_.experts.count, 1).data(), count);
-  host_counts_.resize(count);
+  const Index count = shape_.experts.count;
+  counts_ = Vector<std::int32_t>(shared.take<std::int32_t>(false, "expert_counts", count, 1).data(),
+                                 count);
 }
 
-/// The first rows of a routing that has room for more.
+/// Chooses experts for the rows of a pass of generation.
 template <class T>
-typename Experts<T>::Routing Experts<T>::of_pass(const CachedRows<T>& rows) const {
-  Routing r = routing_.front();
-  r.logits = rows.of(r.logits);
-  r.choices = {rows.of(r.choices.experts), rows.of(r.choices.gates)};
-  r.sorted.places = rows.of(r.sorted.places);
+typename Experts<T>::Routing& Experts<T>::route(const CachedRows<T>& rows, const T* unit,
+                                                Matrix<const T> normal) {
+  Routing& r = routing_.front();
+  const kernels::Choices choices{rows.of(r.choices.experts), rows.of(r.choices.gates)};
+  const Matrix<float> logits = rows.of(r.logits);
+  if (rows.products == Products::library) {
+    rows.gemm->run(rows.exec, router_product<T>(normal, router(unit), logits));
+  } else {
+    kernels::few_rows_product<T, float>(
+        rows.exec, {normal, router(unit), kernels::WeightOrder::out_in}, logits);
+  }
+  kernels::choose_experts(rows.exec, logits, shape_.experts.normalizes, choices);
+  kernels::sort_choices(rows.exec, choices.experts,
+                        {rows.of(r.sorted.places), r.sorted.choices, r.sorted.begin});
+  kernels::count_choices(rows.exec, choices.experts, kernels::CountedRows({}, {}, {}), counts_);
+  read(rows.exec, r.sorted.begin, r.begin);
+  read(rows.exec, counts_, r.counts);
   return r;
 }
 
@@ -368,34 +379,19 @@ template <class T>
 void Experts<T>::step(const CachedRows<T>& rows, const T* unit, Matrix<const T> x, Matrix<T> y) {
   const Matrix<T> normal = rows.of(normal_);
   norm_.forward(rows.exec, unit, x, normal, statistics_);
-  Routing routing = of_pass(rows);
-  if (rows.products == Products::library) {
-    rows.gemm->run(rows.exec, router_product<T>(normal, router(unit), routing.logits));
-  } else {
-    kernels::few_rows_product<T, float>(
-        rows.exec, {normal, router(unit), kernels::WeightOrder::out_in}, routing.logits);
-  }
-  const Matrix<std::int32_t>& experts = routing.choices.experts;
-  kernels::choose_experts(rows.exec, routing.logits, shape_.experts.normalizes, routing.choices);
-  kernels::sort_choices(rows.exec, experts, routing.sorted);
-  kernels::count_choices(rows.exec, experts, kernels::CountedRows({}, {}, {}), counts_);
-  read(rows.exec, routing.sorted.begin, routing.begin);
-  read(rows.exec, counts_, host_counts_);
-  const Matrix<T> sorted(sorted_.data(), routing.rows(), shape_.hidden);
+  const Routing& routing = route(rows, unit, normal);
+  const PartRows in_use{0, routing.rows(), false};
+  const Matrix<T> sorted = in_use.of(sorted_), hidden = in_use.of(hidden_);
+  const Matrix<T> activated = in_use.of(activated_);
   kernels::gather_rows<T>(rows.exec, normal, routing.sorted.choices, shape_.experts.per_token,
                           sorted);
-  for (std::size_t e = 0; e < experts_.size(); ++e) {
-    if (host_counts_[e] == 0) continue;
-    const PartRows part{routing.begin[e], host_counts_[e], false};
-    const Matrix<T> hidden = part.of(hidden_), activated = part.of(activated_);
-    experts_[e].up.step(rows, unit, part.of(sorted), hidden);
-    kernels::swiglu_forward<T>(rows.exec, hidden, activated);
-    experts_[e].down.step(rows, unit, activated, part.of(sorted));
-  }
+  multiply(rows.exec, *rows.gemm, up_, routing, unit, Transpose::yes, sorted, hidden);
+  kernels::swiglu_forward<T>(rows.exec, hidden, activated);
+  multiply(rows.exec, *rows.gemm, down_, routing, unit, Transpose::yes, activated, sorted);
   const bool is_split = rows.group.size() > 1;
   const Matrix<T> share = is_split ? Matrix<T>(rows.share, y.extent(0), y.extent(1)) : y;
-  kernels::combine_rows<T>(rows.exec, sorted, routing.sorted.places, routing.choices.gates,
-                           is_split ? Matrix<const T>() : x, share);
+  kernels::combine_rows<T>(rows.exec, sorted, rows.of(routing.sorted.places),
+                           rows.of(routing.choices.gates), is_split ? Matrix<const T>() : x, share);
   if (is_split) rows.group.all_reduce(rows.exec, share, nullptr, x.data(), y);
 }
 
@@ -407,10 +403,9 @@ double Experts<T>::router_operations() const {
 template <class T>
 Work Experts<T>::forward_work(const PassShape& pass) const {
   Work work(shape_, pass);
-  const Expert& any = experts_.front();
   work.operations =
       router_operations() + static_cast<double>(shape_.experts.per_token) *
-                                (any.up.forward_operations() + any.down.forward_operations());
+                                (up_.forward_operations() + down_.forward_operations());
   work.messages.gather_stream();
   work.messages.sum_stream();
   return work;
@@ -421,13 +416,12 @@ Work Experts<T>::recompute_work(const PassShape& pass, Kept kept, bool is_last) 
   if (kept == Kept::input && !is_last) return forward_work(pass);
   Work work(shape_, pass);
   const auto chosen = static_cast<double>(shape_.experts.per_token);
-  const Expert& any = experts_.front();
   if (kept == Kept::products) {
-    const Index sorted = shape_.experts.per_token * (any.up.out() + any.down.in());
+    const Index sorted = shape_.experts.per_token * (up_.out() + down_.in());
     work.elements = static_cast<double>(2 * shape_.hidden + sorted);
   }
   if (kept != Kept::input) return work;
-  work.operations = router_operations() + chosen * any.up.forward_operations();
+  work.operations = router_operations() + chosen * up_.forward_operations();
   work.messages.gather_stream();
   return work;
 }
@@ -436,10 +430,9 @@ template <class T>
 Work Experts<T>::backward_work(const PassShape& pass, bool needs_input) const {
   Work work(shape_, pass);
   if (!needs_input) return work;
-  const Expert& any = experts_.front();
   work.operations = (trains() ? 2 : 1) * router_operations() +
                     static_cast<double>(shape_.experts.per_token) *
-                        (any.up.backward_operations(true) + any.down.backward_operations(true));
+                        (up_.backward_operations(true) + down_.backward_operations(true));
   Messages& messages = work.messages;
   messages.gather_stream();
   messages.gather_columns(shape_.experts.per_token);

@@ -1,13 +1,14 @@
 // The feed-forward half of a block as a mixture of experts (Shazeer et al., arXiv 1701.06538): x +
 // sum of gate_e * down_e(activation(up_e(norm(x)))) over the k experts that a router chooses for
-// each row. Every choice is computed: there is no capacity, and no row is dropped. An expert
-// computes its rows of a chunk in one product, whatever the ranks, and a row adds its experts'
-// results in the order of its choices. The tensor group splits the columns of every expert; every
-// rank routes all rows.
+// each row. Every choice is computed: there is no capacity, and no row is dropped. A row's result
+// does not depend on the other rows of its experts (kernels/expert_products.hpp), and adds them in
+// the order of its choices. The tensor group splits the columns of every expert; every rank routes
+// all rows.
 #pragma once
 
 #include <vector>
 
+#include "kernels/expert_products.hpp"
 #include "kernels/routing.hpp"
 #include "model/half.hpp"
 
@@ -34,7 +35,7 @@ class Experts : public Half<T> {
              Index rows) override;
   void step(const CachedRows<T>& rows, const T* unit, Matrix<const T> x, Matrix<T> y) override;
 
-  const Linear<T>& output() const override { return experts_.front().down; }
+  const Linear<T>& output() const override { return down_; }
   bool trains() const override { return !shape_.is_frozen(); }
   Work forward_work(const PassShape& pass) const override;
   Work recompute_work(const PassShape& pass, Kept kept, bool is_last) const override;
@@ -42,23 +43,25 @@ class Experts : public Half<T> {
   double recomputed_in_backward(Kept /*kept*/) const override { return 0; }
 
  private:
-  struct Expert {
-    Linear<T> up, down;
-  };
-  /// The choices of a chunk's rows, and where each expert's sorted rows begin, on the host.
+  /// The choices of a chunk's rows, and each expert's sorted rows.
   struct Routing {
     Matrix<float> logits;  // [N,E]
     kernels::Choices choices;
     kernels::SortedChoices sorted;
-    std::vector<std::int32_t> begin;  // [E+1]
+    // On the host.
+    std::vector<std::int32_t> begin;   // [E+1]
+    std::vector<std::int32_t> counts;  // [E]: rows to compute, which may include padding
 
     Index rows() const { return begin.back(); }
   };
 
   void take_routing(Activations& memory, bool is_kept, Index chunks, Index rows);
   Matrix<T> sorted_rows(const Matrix<T>& all, Index chunk) const;
-  template <class F>
-  void for_each_expert(const Routing& routing, const F& f) const;
+  void multiply(const Execution& exec, tensor::Gemm& gemm, const Linear<T>& layer,
+                const Routing& routing, const T* unit, tensor::Transpose transpose,
+                Matrix<const T> x, Matrix<T> y);
+  void backward_weights(const Context<T>& c, const Linear<T>& layer, const Routing& routing,
+                        Matrix<const T> x, Matrix<const T> dy, const LayerGradients<T>& g);
   Matrix<const T> router(const T* unit) const;
   kernels::CountedRows counted(const BlockPass<T>& pass, const Context<T>& c,
                                const PartRows& rows) const;
@@ -68,24 +71,24 @@ class Experts : public Half<T> {
              const Routing& routing) const;
   void fill(const BlockPass<T>& pass, const Context<T>& c, const PartRows& rows, Index chunk);
   void combine(const BlockPass<T>& pass, const Context<T>& c, Index chunk, Matrix<const T> x,
-               Matrix<T> y) const;
+               Matrix<T> y);
 
-  void clear_unused(const Context<T>& c, const LayerGradients<T>& g, const Routing& routing) const;
   Matrix<float> hidden_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
-                                Matrix<const T> dout, const LayerGradients<T>& g) const;
+                                Matrix<const T> dout, const LayerGradients<T>& g);
   void input_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
-                      Matrix<const T> normal, const LayerGradients<T>& g) const;
+                      Matrix<const T> normal, const LayerGradients<T>& g);
   void router_backward(const BlockPass<T>& pass, const Context<T>& c, const PartRows& rows,
                        Index chunk, Matrix<const T> normal, Matrix<const float> dgates,
                        const LayerGradients<T>& g) const;
 
-  Routing of_pass(const CachedRows<T>& rows) const;
+  Routing& route(const CachedRows<T>& rows, const T* unit, Matrix<const T> normal);
   double router_operations() const;
 
   const TransformerShape& shape_;
   HalfNorm<T> norm_;
-  Index router_;  // where its weight [E,D] begins in the unit
-  std::vector<Expert> experts_;
+  Index router_;         // where its weight [E,D] begins in the unit
+  Linear<T> up_, down_;  // of the first expert
+  Index stride_;         // from an expert's parameters to those of the next one
 
   // Activations.
   Index capacity_ = 0;            // the most sorted rows of a chunk
@@ -95,7 +98,8 @@ class Experts : public Half<T> {
   Matrix<T> hidden_, activated_;  // [chunks * capacity, 2f] [chunks * capacity, f]
   Matrix<T> sorted_;              // [capacity, D], of generation
   Vector<std::int32_t> counts_;   // [E], of generation
-  std::vector<std::int32_t> host_counts_;
+  std::vector<kernels::ExpertRows<const T>> weights_;  // [E], of one product
+  std::vector<kernels::ExpertRows<T>> gradients_;      // [E]
   Kept kept_ = Kept::all;
 };
 
