@@ -30,7 +30,9 @@ deck::Config experts_deck(Dtype precision, deck::ModelFamily family = deck::Mode
   return config;
 }
 
+/// All families, or with many ranks on few cores the one that differs most from Llama.
 std::vector<deck::Config> all_families(Dtype precision) {
+  if (has_few_cores()) return {experts_deck(precision, deck::ModelFamily::olmoe)};
   return {experts_deck(precision), experts_deck(precision, deck::ModelFamily::olmoe),
           experts_deck(precision, deck::ModelFamily::mixtral)};
 }
@@ -51,7 +53,7 @@ TEST_P(ExpertsOf, AnyRanksInAnyStageHaveTheSameBits) {
     tried.zero.stage = 0;
     const auto expected = result_on(tried, 1, "one rank");
     for (const int ranks : {2, 3, 4, 8}) {
-      if (ranks > launch_ranks()) continue;
+      if (ranks > launch_ranks() || (has_few_cores() && ranks < launch_ranks())) continue;
       tried.zero.stage = ++stage % 4;
       expect_same(result_on(tried, ranks, "ranks"), expected,
                   std::to_string(ranks) + " ranks, stage " + std::to_string(tried.zero.stage));
@@ -75,8 +77,7 @@ TEST_P(ExpertsOf, TensorGroupsDoNotShowRecomputation) {
       tried.zero.stage = 0;
       const auto expected = result_on(tried, 2, "none");
       tried.zero.stage = 3;
-      for (const RecomputeMode mode :
-           {RecomputeMode::layernorm_gelu, RecomputeMode::feed_forward, RecomputeMode::full}) {
+      for (const RecomputeMode mode : {RecomputeMode::layernorm_gelu, RecomputeMode::full}) {
         tried.recompute.mode = mode;
         expect_same(result_on(tried, launch_ranks(), "tensor"), expected,
                     std::string(name_of(mode)));

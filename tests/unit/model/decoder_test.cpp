@@ -72,6 +72,20 @@ deck::Model apertus() {
   return m;
 }
 
+/// More rows of a pass choose an expert in reading than in steps.
+deck::Model experts() {
+  deck::Model m = llama();
+  m.experts = 5, m.experts_per_token = 2;
+  return m;
+}
+
+deck::Model olmoe() {
+  deck::Model m = experts();
+  m.family = deck::ModelFamily::olmoe;
+  m.normalized_gates = false;
+  return m;
+}
+
 deck::Model without_rope() {
   deck::Model m = llama();
   m.no_rope_every = 2, m.embedding_scale = 3, m.residual_scale = 0.5, m.logit_divisor = 2;
@@ -270,7 +284,8 @@ INSTANTIATE_TEST_SUITE_P(Families, DecoderOf,
                                          Family{"without_rope", without_rope}, Family{"gpt2", gpt2},
                                          Family{"untied_gpt2", untied_gpt2}, Family{"llama", llama},
                                          Family{"qwen2", qwen2}, Family{"qwen3", qwen3},
-                                         Family{"windows", windows}),
+                                         Family{"windows", windows}, Family{"experts", experts},
+                                         Family{"olmoe", olmoe}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

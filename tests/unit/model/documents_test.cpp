@@ -38,7 +38,13 @@ deck::Model windows() {
   return model;
 }
 
-const std::vector<deck::Model> models{gpt2(), llama(), qwen3(), windows()};
+deck::Model experts() {
+  deck::Model model = llama();
+  model.experts = 5, model.experts_per_token = 2;
+  return model;
+}
+
+const std::vector<deck::Model> models{gpt2(), llama(), qwen3(), windows(), experts()};
 
 /// Three rows: documents within a tile of attention and across tiles, of one token, of the row's
 /// length, with padding after them, and one without targets.
@@ -152,6 +158,21 @@ TYPED_TEST(Documents, AreComputedAsIfEachWereAlone) {
   }
 }
 
+/// The gradients whose sums have all rows of a batch in one order. An expert's sum has those that
+/// choose it: rows of another document between them are zeros, but move others from one pair of
+/// rows, which 16-bit products add first, to another.
+template <class T>
+std::vector<std::vector<double>> gradients_of_fixed_rows(const DrivenModel<T>& model) {
+  std::vector<std::vector<double>> all;
+  for (const auto& unit : model.table) {
+    for (const auto& p : unit.params) {
+      const bool is_expert = p.name.find(".experts.") != std::string::npos;
+      if (dtype_of<T> == Dtype::fp32 || !is_expert) all.push_back(model.gradient(p.name));
+    }
+  }
+  return all;
+}
+
 // Losses and gradients of all other documents, bit for bit.
 TYPED_TEST(Documents, DoNotChangeWithTokensOfAnother) {
   using T = TypeParam;
@@ -169,7 +190,8 @@ TYPED_TEST(Documents, DoNotChangeWithTokensOfAnother) {
       fill(after.model);
       for (Packed<T>* packed : {&before, &after})
         packed->model.loss_and_gradients(packed->samples, 0, 0.01F, tensor::Accumulate::no);
-      EXPECT_EQ(gradients(before.model), gradients(after.model)) << changed;
+      EXPECT_TRUE(gradients_of_fixed_rows(before.model) == gradients_of_fixed_rows(after.model))
+          << changed;
       // Its own losses do change once it has targets.
       std::ranges::fill(documents[changed].flags, 1);
       std::ranges::fill(others[changed].flags, 1);
