@@ -52,6 +52,9 @@ class ReferenceCase {
     return c;
   }
 
+  /// The sequences of a micro-batch, over which a mixture of experts is balanced.
+  Index micro_batch() const { return integer("micro_batch"); }
+
   /// The name of the token embedding.
   const char* embedding() const { return is_llama() ? "model.embed_tokens.weight" : "wte.weight"; }
 
@@ -84,6 +87,7 @@ class ReferenceCase {
     model.initial = reference_file(name_);
     for (const deck::ImpliedValue& implied : convert::read_architecture(model.initial))
       deck::set_model_value(*deck::find_key(implied.path), implied.value, model);
+    if (file_.has_attribute("/", "aux")) model.router_aux_loss = real("aux");
   }
 
   Index integer(const std::string& key) const { return file_.attribute<Index>("/", key); }

@@ -15,7 +15,7 @@
 namespace kzero::tests {
 namespace {
 
-enum class Micro { whole_share, one_sequence };
+enum class Micro { whole_share, one_sequence, of_reference };
 
 struct Tensor {
   Index ranks = 1;
@@ -37,7 +37,9 @@ struct CaseRun {
     config.zero.stage = tensor.stage;
     config.recompute.mode = tensor.recompute;
     config.grid.sequence = tensor.sequence, config.train.tile_rows = tensor.tile_rows;
-    config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
+    config.train.micro_batch = micro == Micro::one_sequence   ? 1
+                               : micro == Micro::of_reference ? reference.micro_batch()
+                                                              : 0;
     training = std::make_unique<Training>(config, group);
     const param::Table& table = training->engine->blueprint().table;
     const convert::Weights weights(config.model.initial, config.model, param::base_of(table));
@@ -73,10 +75,14 @@ class ReferenceRun : public testing::TestWithParam<std::string> {
 const std::string families[] = {"mistral_window", "olmo2",   "olmo3",   "gemma3",
                                 "apertus",        "smollm3", "granite", "granite_tied"};
 
+/// Mixtures of experts. A micro-batch has the loss that balances them, so it is the reference's.
+const std::string mixtures[] = {"qwen3_moe", "olmoe", "mixtral"};
+
 /// Cases whose sums are longer or differ more in size.
 bool has_wider_bounds(const std::string& name) {
   return name.starts_with("packed_") || name.starts_with("lora_") ||
-         std::ranges::find(families, name) != std::end(families);
+         std::ranges::find(families, name) != std::end(families) ||
+         std::ranges::find(mixtures, name) != std::end(mixtures);
 }
 
 /// The allowed relative distance of final fp32 weights from float64. AdamW takes a full step for
@@ -230,6 +236,45 @@ TEST_P(FamilyRun, Fp32AgreesWithFloat64InStagesAndTensorGroups) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilyRun, testing::ValuesIn(families),
+                         [](const auto& test) { return test.param; });
+
+class MixtureRun : public testing::TestWithParam<std::string> {};
+
+void expect_mixture_run(const std::string& name, const Tensor& tensor) {
+  const CaseRun run(name, Dtype::fp32, Micro::of_reference, tensor);
+  expect_fp32_run(run);
+  const auto counts = run.reference.numbers("counts");  // [steps, blocks, experts]
+  std::vector<double> found;
+  for (const engine::StepResult& result : run.results)
+    found.insert(found.end(), result.expert_choices.begin(), result.expert_choices.end());
+  EXPECT_EQ(found, counts);
+}
+
+TEST_P(MixtureRun, Fp32AgreesWithFloat64InStagesAndTensorGroups) {
+  const ReferenceCase reference(GetParam());
+  const Index parts = reference.config().train.global_batch / reference.micro_batch();
+  Index runs = 0;
+  for (const Index tensor : {1, 2}) {
+    if (launch_ranks() % tensor != 0 || launch_ranks() / tensor > parts) continue;
+    for (const Index stage : {0, 1, 2, 3}) {
+      for (const bool sequence_parallel : {false, true}) {
+        if (sequence_parallel && tensor == 1) continue;
+        SCOPED_TRACE(fmt::format("tensor {}, stage {}", tensor, stage));
+        constexpr deck::RecomputeMode modes[] = {
+            deck::RecomputeMode::none, deck::RecomputeMode::layernorm_gelu,
+            deck::RecomputeMode::feed_forward, deck::RecomputeMode::full};
+        expect_mixture_run(GetParam(), {.ranks = tensor,
+                                        .sequence_parallel = sequence_parallel,
+                                        .stage = stage,
+                                        .recompute = modes[stage]});
+        ++runs;
+      }
+    }
+  }
+  if (runs == 0) GTEST_SKIP() << "no grid of " << launch_ranks();
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, MixtureRun, testing::ValuesIn(mixtures),
                          [](const auto& test) { return test.param; });
 
 /// Ranks that share each sequence, with its feed-forward part in tiles.
