@@ -151,6 +151,13 @@ std::vector<std::string> Weights::offer(
 
 std::vector<std::string> Weights::match(const param::Table& table) {
   std::vector<std::string> problems;
+  for (const auto& [name, stored] : offered_) {
+    if (name.ends_with(".experts.gate_up_proj"))
+      return {printable(name) +
+              " joins the experts of a layer, as transformers 5 has them in memory; save the model "
+              "with save_pretrained, which writes each by itself unless save_original_format is "
+              "False"};
+  }
   std::set<std::string> known;
   for (Parameter parameter : checkpoint::parameters_of(table)) {
     const auto found = offered_.find(*known.insert(names_->plain(parameter.name)).first);

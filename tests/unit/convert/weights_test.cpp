@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -112,6 +113,15 @@ TEST_F(WeightsTest, ExpertsAndRoutersMustBeThere) {
   text = error_of(ExitCode::files, [&] { weights.load_range(router, {0, 240}, values); });
   EXPECT_TRUE(contains(text, router + " [1, 29] is NaN; weights have to be finite numbers"))
       << text;
+}
+
+TEST_F(WeightsTest, ExpertsThatAreJoinedAreOneProblem) {
+  Tensors tensors = tensors_of_case("qwen3_moe");
+  tensors.shapes[tensors.at("model.layers.1.mlp.experts.0.up_proj.weight")].first =
+      "model.layers.1.mlp.experts.gate_up_proj";
+  const std::string text = misfit(tensors, model_of_case("qwen3_moe"));
+  EXPECT_TRUE(contains(text, "layers.1.mlp.experts.gate_up_proj joins the experts of a layer, "));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
 }
 
 TEST_F(WeightsTest, ConstantsThatAreNotTrainedAreCompared) {
