@@ -68,6 +68,13 @@ std::string describe_windows(const deck::Model& model) {
                      every == 0 ? "" : fmt::format(", none in one layer of every {}", every));
 }
 
+/// Tells how many experts compute a token; empty for a dense model.
+std::string describe_experts(const deck::Model& model) {
+  if (model.experts == 0) return "";
+  return fmt::format("experts     {} in each layer, of which {} compute a token\n", model.experts,
+                     model.experts_per_token);
+}
+
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index bytes = 0;
   Index elements = 0;
@@ -96,6 +103,7 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       printable(names_of(m.state_arrays)), reduced, format_checksum(m.parameter_hash),
       m.shard_files.size(), format_bytes(bytes));
   text += describe_windows(m.model);
+  text += describe_experts(m.model);
   if (m.adapters)
     text += fmt::format(
         "adapters    rank {}, alpha {}, of {}; the weights that they change, of hash {}, are not "

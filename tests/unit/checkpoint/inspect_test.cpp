@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "unit/checkpoint/support.hpp"
 
 namespace kzero::checkpoint {
@@ -28,13 +30,13 @@ TEST_F(Inspect, NamesAndTextsAreShownWithoutControlCharacters) {
   EXPECT_NE(text.find("  a\\x1b[2J\\nshards 0 [2, 3]\n"), std::string::npos) << text;
 }
 
-TEST_F(Inspect, AWindowIsShown) {
-  const auto text_of = [&](Index window, Index every) {
-    const fs::path at = folder / fmt::format("{}_{}", window, every);
+TEST_F(Inspect, WindowsAndExpertsAreShown) {
+  Index number = 0;
+  const auto text_of = [&](const std::function<void(deck::Model&)>& change) {
+    const fs::path at = folder / fmt::format("{}", number++);
     Manifest manifest;
     manifest.model.family = deck::ModelFamily::llama;
-    manifest.model.window = window;
-    manifest.model.full_attention_every = every;
+    change(manifest.model);
     manifest.state_arrays = three_arrays();
     manifest.parameters = {{"w", {1}}};
     std::vector<float> values(1);
@@ -43,10 +45,17 @@ TEST_F(Inspect, AWindowIsShown) {
     write(world, at, manifest, shards, 0);
     return describe(at, its_own, Extent::brief);
   };
-  EXPECT_FALSE(contains(text_of(0, 0), "window"));
-  EXPECT_TRUE(contains(text_of(9, 0), "\nattention   a window of 9 tokens\n"));
-  EXPECT_TRUE(contains(text_of(9, 4),
-                       "\nattention   a window of 9 tokens, none in one layer of every 4\n"));
+  const std::string plain = text_of([](deck::Model&) {});
+  EXPECT_FALSE(contains(plain, "window")) << plain;
+  EXPECT_FALSE(contains(plain, "experts")) << plain;
+  EXPECT_TRUE(contains(text_of([](deck::Model& model) { model.window = 9; }),
+                       "\nattention   a window of 9 tokens\n"));
+  EXPECT_TRUE(contains(
+      text_of([](deck::Model& model) { model.window = 9, model.full_attention_every = 4; }),
+      "\nattention   a window of 9 tokens, none in one layer of every 4\n"));
+  EXPECT_TRUE(
+      contains(text_of([](deck::Model& model) { model.experts = 8, model.experts_per_token = 2; }),
+               "\nexperts     8 in each layer, of which 2 compute a token\n"));
 }
 
 }  // namespace
