@@ -52,6 +52,7 @@ def models():
     default = dict(rope_type="default", rope_theta=1e4)
     linear = dict(rope_type="linear", rope_theta=1e6, factor=8.0)
     no_pad = dict(COMMON, pad_token_id=None)  # transformers does not train the row of such a token
+    experts = dict(no_pad, num_experts_per_tok=3, router_aux_loss_coef=0.0)  # the loss that balances is kzero's own
     gemma3 = dict(
         no_pad,
         head_dim=16,
@@ -89,6 +90,12 @@ def models():
         "gemma3-images-bf16": (hf.Gemma3Config(text_config=gemma3, vision_config=image), torch.bfloat16),
         "apertus": (hf.ApertusConfig(**no_pad, rope_parameters=ROPE), torch.float32),
         "apertus-bf16": (hf.ApertusConfig(**no_pad, rope_parameters=ROPE), torch.bfloat16),
+        "qwen3-moe": (
+            hf.Qwen3MoeConfig(**experts, head_dim=20, num_experts=7, moe_intermediate_size=20, norm_topk_prob=True),
+            torch.float32,
+        ),
+        "olmoe": (hf.OlmoeConfig(**experts, num_experts=7, norm_topk_prob=False), torch.float32),
+        "mixtral-bf16": (hf.MixtralConfig(**experts, num_local_experts=7, sliding_window=9), torch.bfloat16),
         "smollm3": (hf.SmolLM3Config(**dict(no_pad, num_hidden_layers=5)), torch.float32),
         "granite": (
             hf.GraniteConfig(
