@@ -40,20 +40,75 @@ KOKKOS_INLINE_FUNCTION Index expert_of_rank(std::uint64_t rank) {
 }
 
 /// The greatest rank below `limit`, on every thread of the team.
-KOKKOS_INLINE_FUNCTION std::uint64_t next_rank(const Team& team, Index experts,
-                                               const Router& router, std::uint64_t limit) {
+[[maybe_unused]] KOKKOS_INLINE_FUNCTION std::uint64_t next_rank(const Team& team, Index experts,
+                                                                const Router& router,
+                                                                std::uint64_t limit) {
   std::uint64_t found = 0;
-  const auto better = [&](Index e, std::uint64_t& best) {
-    const std::uint64_t rank = rank_of_expert(router.probability(e), e);
-    best = rank < limit && rank > best ? rank : best;
-  };
-  if constexpr (tensor::on_host) {
-    for (Index e = 0; e < experts; ++e) better(e, found);
-  } else {
-    Kokkos::parallel_reduce(Kokkos::TeamVectorRange(team, experts), better,
-                            Kokkos::Max<std::uint64_t>(found));
-  }
+  Kokkos::parallel_reduce(
+      Kokkos::TeamVectorRange(team, experts),
+      [&](Index e, std::uint64_t& best) {
+        const std::uint64_t rank = rank_of_expert(router.probability(e), e);
+        best = rank < limit && rank > best ? rank : best;
+      },
+      Kokkos::Max<std::uint64_t>(found));
   return found;
+}
+
+/// Computes the choices [k] of a row and their probabilities, and returns the sum of these. Finds
+/// one choice after the other, as teams have no memory for all probabilities.
+[[maybe_unused]] KOKKOS_INLINE_FUNCTION float device_choose(const Team& team, Index experts,
+                                                            const Router& router, Index chosen,
+                                                            std::int32_t* numbers, float* gates) {
+  std::uint64_t rank = ~std::uint64_t{0};
+  float total = 0;
+  for (Index j = 0; j < chosen; ++j) {
+    rank = next_rank(team, experts, router, rank);
+    const Index e = expert_of_rank(rank);
+    const float p = router.probability(e);
+    total += p;
+    Kokkos::single(Kokkos::PerTeam(team), [&] {
+      numbers[j] = static_cast<std::int32_t>(e);
+      gates[j] = p;
+    });
+  }
+  return total;
+}
+
+/// The same on a host. Keeps the choices among the experts so far in order.
+[[maybe_unused]] inline float host_choose(Index experts, const Router& router, Index chosen,
+                                          std::int32_t* numbers, float* gates) {
+  constexpr Index block = detail::lanes;
+  for (Index first = 0; first < experts; first += block) {
+    const Index count = Kokkos::min(block, experts - first);
+    float p[block];
+    detail::host_for(count, [&](Index j) { p[j] = router.probability(first + j); });
+    for (Index j = 0; j < count; ++j) {
+      Index place = Kokkos::min(first + j, chosen);
+      for (; place > 0 && gates[place - 1] < p[j]; --place) {
+        if (place < chosen) {
+          gates[place] = gates[place - 1];
+          numbers[place] = numbers[place - 1];
+        }
+      }
+      if (place < chosen) {
+        gates[place] = p[j];
+        numbers[place] = static_cast<std::int32_t>(first + j);
+      }
+    }
+  }
+  float total = 0;
+  for (Index j = 0; j < chosen; ++j) total += gates[j];
+  return total;
+}
+
+template <class Threads>
+KOKKOS_INLINE_FUNCTION float choose_of_row(const Threads& team, Index experts, const Router& router,
+                                           Index chosen, std::int32_t* numbers, float* gates) {
+  if constexpr (tensor::on_host) {
+    return host_choose(experts, router, chosen, numbers, gates);
+  } else {
+    return device_choose(team, experts, router, chosen, numbers, gates);
+  }
 }
 
 }  // namespace
@@ -68,18 +123,8 @@ void choose_experts(const Execution& exec, Matrix<const float> logits, bool norm
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
         const Router router(team, experts, &logits(i, 0));
-        std::uint64_t rank = ~std::uint64_t{0};
-        float total = 0;
-        for (Index j = 0; j < chosen; ++j) {
-          rank = next_rank(team, experts, router, rank);
-          const Index e = expert_of_rank(rank);
-          const float p = router.probability(e);
-          total += p;
-          Kokkos::single(Kokkos::PerTeam(team), [&] {
-            numbers(i, j) = static_cast<std::int32_t>(e);
-            gates(i, j) = p;
-          });
-        }
+        const float total =
+            choose_of_row(team, experts, router, chosen, &numbers(i, 0), &gates(i, 0));
         if (!normalizes) return;
         Kokkos::single(Kokkos::PerTeam(team), [&] {
           for (Index j = 0; j < chosen; ++j) gates(i, j) /= total;

@@ -12,12 +12,16 @@
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "kernels/attention/backends.hpp"
+#include "kernels/expert_products.hpp"
+#include "kernels/expert_rows.hpp"
 #include "kernels/gated.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/norm.hpp"
+#include "kernels/routing.hpp"
 #include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "runtime/session.hpp"
@@ -124,6 +128,130 @@ void measure_rows(const Clock& clock, double copy_rate) {
     kernels::CrossEntropyRows::with_gradient<T>(exec, logits.matrix(), {targets.data(), chunk},
                                                 {1.0F}, losses.row(0), dlogits.matrix());
   });
+}
+
+/// The experts' part of a layer: rows choose k of E experts of width f.
+struct ExpertSizes {
+  Index rows, hidden, experts, chosen, width;
+};
+
+/// What a router leaves, for random logits.
+class RoutedRows {
+ public:
+  explicit RoutedRows(const ExpertSizes& s)
+      : sizes_(s),
+        logits_(s.rows, s.experts),
+        gates_(s.rows, s.chosen),
+        integers_("kzero::tests::routed", 2 * s.rows * s.chosen + s.experts + 1 + room()) {}
+
+  kernels::Choices choices() const { return {integers(0), gates_.matrix()}; }
+  kernels::SortedChoices sorted() const {
+    std::int32_t* const rest = integers_.data() + 2 * sizes_.rows * sizes_.chosen;
+    return {integers(sizes_.rows * sizes_.chosen),
+            {rest, extent(room())},
+            {rest + room(), extent(sizes_.experts + 1)}};
+  }
+  void choose() const { kernels::choose_experts({}, logits_.matrix(), true, choices()); }
+  void sort() const { kernels::sort_choices({}, choices().experts, sorted()); }
+  Matrix<const float> logits() const { return logits_.matrix(); }
+  Index room() const {
+    return kernels::max_sorted_rows(sizes_.rows, sizes_.experts, sizes_.chosen);
+  }
+  std::vector<std::int32_t> begin() const {
+    std::vector<std::int32_t> host(sizes_.experts + 1);
+    const Kokkos::View<std::int32_t*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> to(host.data(),
+                                                                                     host.size());
+    Kokkos::deep_copy(to, sorted().begin);
+    return host;
+  }
+
+ private:
+  static std::size_t extent(Index n) { return static_cast<std::size_t>(n); }
+  Matrix<std::int32_t> integers(Index first) const {
+    return {integers_.data() + first, extent(sizes_.rows), extent(sizes_.chosen)};
+  }
+
+  ExpertSizes sizes_;
+  Numbers<float> logits_, gates_;
+  Kokkos::View<std::int32_t*> integers_;
+};
+
+/// The first products of all experts, by kernels/expert_products.hpp, and the gradient of the
+/// weights.
+template <class T>
+double measure_products(const Clock& clock, const ExpertSizes& s, const RoutedRows& routed,
+                        Matrix<const T> sorted) {
+  const std::vector<std::int32_t> begin = routed.begin();
+  const Numbers<T> weights(s.experts * s.width, s.hidden), y(begin.back(), s.width);
+  std::vector<kernels::ExpertRows<const T>> parts;
+  std::vector<kernels::ExpertRows<T>> gradients;
+  for (Index e = 0; e < s.experts; ++e) {
+    T* const weight = weights.matrix().data() + e * s.width * s.hidden;
+    parts.push_back({begin[e], begin[e + 1] - begin[e], weight});
+    gradients.push_back({begin[e], begin[e + 1] - begin[e], weight});
+  }
+  const auto gemm = tensor::make_gemm(tensor::GemmBackend::automatic);
+  const double product = clock.fastest([&] {
+    kernels::expert_products<T>({}, *gemm, parts, {s.width, s.hidden}, tensor::Transpose::yes,
+                                sorted, y.matrix());
+  });
+  const double gradient = clock.fastest([&] {
+    kernels::expert_gradients<T, T>({}, *gemm, gradients, {s.width, s.hidden}, y.matrix(), sorted,
+                                    tensor::Accumulate::no);
+  });
+  const double operations = 2 * static_cast<double>(begin.back() * s.width * s.hidden);
+  fmt::print(
+      "  expert_products {:>8.3f} ms {:>6.1f} GFLOP/s   expert_gradients {:>8.3f} ms {:>6.1f} "
+      "GFLOP/s\n",
+      product * 1e3, operations / product * 1e-9, gradient * 1e3, operations / gradient * 1e-9);
+  return product;
+}
+
+template <class T>
+void measure_experts(const Clock& clock, double copy_rate, const ExpertSizes& s) {
+  fmt::print("  {} rows of {}, {} of {} experts of width {}\n", s.rows, s.hidden, s.chosen,
+             s.experts, s.width);
+  const tensor::Execution exec;
+  const RoutedRows routed(s);
+  const double choosing = clock.fastest([&] { routed.choose(); });
+  const double sorting = clock.fastest([&] { routed.sort(); });
+  const Index used = routed.begin().back();
+  const Numbers<T> x(s.rows, s.hidden), sorted(used, s.hidden), activated(used, s.width / 2),
+      d(used, s.width);
+  const Numbers<float> dgates(s.rows, s.chosen);
+  const Kokkos::View<std::int32_t*> counts("kzero::tests::counts", s.experts);
+  const Numbers<T> dlogits(s.rows, s.experts);
+  const kernels::CountedRows all({}, {}, {});
+  const double counting = clock.fastest([&] {
+    kernels::count_choices(exec, routed.choices().experts, all, {counts.data(), counts.extent(0)});
+  });
+  const double gradient = clock.fastest([&] {
+    kernels::router_backward<T>(exec, routed.logits(), routed.choices(), dgates.matrix(), true, all,
+                                Vector<const std::int32_t>(counts.data(), counts.extent(0)),
+                                {0.01F, 0.001F}, dlogits.matrix());
+  });
+  const auto row = [&](const char* name, Index count, double bytes, const auto& call) {
+    const double seconds = clock.fastest(call);
+    print_row(name, seconds, count, bytes, copy_rate);
+    return seconds;
+  };
+  const double gathering = row("gather_rows", used * s.hidden, 2 * sizeof(T), [&] {
+    kernels::gather_rows<T>(exec, x.matrix(), routed.sorted().choices, s.chosen, sorted.matrix());
+  });
+  const double combining = row("combine_rows", (used + 2 * s.rows) * s.hidden, sizeof(T), [&] {
+    kernels::combine_rows<T>(exec, sorted.matrix(), routed.sorted().places, routed.choices().gates,
+                             x.matrix(), x.matrix());
+  });
+  row("gate_backward", used * s.width / 2, 4 * sizeof(T), [&] {
+    kernels::gate_backward<T>(exec, routed.sorted().choices, routed.choices().gates,
+                              activated.matrix(), d.matrix(), dgates.matrix());
+  });
+  const double product = measure_products<T>(clock, s, routed, sorted.matrix());
+  fmt::print(
+      "  choose {:.3f} ms, sort {:.3f}, count {:.3f}, router_backward {:.3f}; forward without "
+      "products {:.1f} % of them\n",
+      choosing * 1e3, sorting * 1e3, counting * 1e3, gradient * 1e3,
+      (choosing + sorting + counting + gathering + combining) / (1.5 * product) * 100);
 }
 
 /// Documents of equal length in every sequence, the last as long as there is room, or one document
@@ -279,6 +407,8 @@ void measure(const char* precision, int repeats, double copy_rate) {
   const Clock clock(repeats);
   fmt::print("{}\n", precision);
   measure_rows<T>(clock, copy_rate);
+  measure_experts<T>(clock, copy_rate, {on_device ? 32768 : 2048, 512, 8, 2, 2 * 704});
+  measure_experts<T>(clock, copy_rate, {on_device ? 16384 : 1024, 512, 128, 8, 2 * 256});
   if constexpr (on_device) {
     measure_attention<T>(clock, {32, 1024, 12, 12, 64});
     measure_attention<T>(clock, {4, 2048, 32, 8, 64});
