@@ -64,7 +64,7 @@ KOKKOS_INLINE_FUNCTION void xielu_row_backward(const Team& team, Index width, co
   };
   const float of_positive = sum(team, width, [=](Index j) { return product(j, true); });
   const float of_negative = sum(team, width, [=](Index j) { return product(j, false); });
-  team.team_barrier();  // before other threads overwrite d
+  // The sums have waited for all threads' reads, so d may be overwritten.
   for_each(team, width, [=](Index j) {
     const float x = static_cast<float>(u[j]);
     const float scale = x > 0 ? positive : negative;
@@ -109,8 +109,8 @@ void xielu_backward(const Execution& exec, Matrix<const T> u, Vector<const T> pa
         const Index first = Kokkos::min(team.league_rank() * group, count);
         const Index end = Kokkos::min(first + group, count);
         float* sums = &partial(team.league_rank(), 0);
+        // One thread of the team alone uses the sums.
         Kokkos::single(Kokkos::PerTeam(team), [=] { sums[0] = sums[1] = 0; });
-        team.team_barrier();
         const float positive = scales.positive(), negative = scales.negative();
         for (Index i = first; i < end; ++i)
           xielu_row_backward(team, width, &u(i, 0), &d(i, 0), positive, negative, sums);

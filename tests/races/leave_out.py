@@ -18,18 +18,22 @@ PLACE = re.compile(r"\bteam\.(team_barrier)\(\)|\bKokkos::(Per(?:Team|Thread))\(
 SECONDS = 900
 # The tests that run what a file has, by GoogleTest's filters, one after the other; all of them where there is none.
 TESTS = {
+    "all_heads_norm": "AllHeadsNorm/0*",
     "attention/device": "Attention/*.TilesMatchThePlainLoop",
     "attention/warp": "TensorCoreAttention/0.WarpsMatchThePlainLoop",
     "attention/cached": "CachedAttention*",
+    "expert_rows": "ExpertRowSums*",
     "few_rows": "FewRows*",
     "attention/head_tile": "Attention/*.TilesMatchThePlainLoop",
     "norm": "Layernorm*:Rmsnorm*",
     "reduction": "Reduction*:SumInOrder*",
     "rotary": "Rotary*",
+    "routing": "Routing*",
     "row_sums": "Reduction*",
     "device/softmax": "CrossEntropyInPlace*:CrossEntropyForward* CrossEntropy/0*",
     "softmax": "CrossEntropyInPlace*:CrossEntropyForward* CrossEntropy/0*",
     "update_sums": "Lamb*-*.IsOneLaunch*",
+    "xielu": "Xielu/0*",
 }
 
 

@@ -21,7 +21,7 @@ struct Heads {
 };
 
 constexpr Heads all_heads_cases[] = {
-    {1, 1, 1, 0}, {5, 7, 3, 3}, {33, 64, 32, 32}, {70, 130, 13, 26}};
+    {1, 1, 1, 0}, {5, 7, 3, 3}, {33, 64, 32, 32}, {70, 130, 13, 26}, {2 * row_groups + 3, 5, 2, 1}};
 
 template <class T>
 class AllHeadsNorm : public testing::Test {};
