@@ -94,7 +94,7 @@ std::string text_of(const SampleArrays& sample, Index begin, Index end,
 /// which targets are in brackets, and the text if the data's folder has a tokenizer.json. Throws
 /// Error(usage) for data without documents, and Error(files).
 std::string sample_text(const deck::Config& config, const data::Dataset& dataset, Index sample) {
-  KZERO_REQUIRE(config.data.format == deck::DataFormat::documents, ExitCode::usage,
+  KZERO_REQUIRE(deck::is_of_documents(config.data.format), ExitCode::usage,
                 "--sample shows documents, but data.format is \"{}\"; set \"documents\"",
                 name_of(config.data.format));
   const data::Blend& training = *dataset.training;

@@ -9,6 +9,18 @@
 
 namespace kzero::data {
 
+/// A pair of documents among the positions of some samples: the chosen one has positions [chosen,
+/// rejected), the rejected one [rejected, end). `targets` are their numbers of targets, and
+/// `reference` their sums of ln p under the reference model, or 0.
+struct Pair {
+  Index chosen = 0, rejected = 0, end = 0;
+  Index chosen_targets = 0, rejected_targets = 0;
+  double chosen_reference = 0, rejected_reference = 0;
+};
+
+/// The fewest tokens of a pair: each document has a token before a target.
+inline constexpr Index min_pair_tokens = 4;
+
 /// Returns samples by their global numbers. The same number gives the same tokens on any rank of
 /// any grid.
 class BatchSource {
@@ -36,12 +48,22 @@ class BatchSource {
   /// Returns the number of targets of samples [first_sample, first_sample + count), or nullopt if
   /// every position has one. Reads no file.
   virtual std::optional<Index> targets(Index first_sample, Index count) const;
+
+  /// Returns the number of pairs in samples [first_sample, first_sample + count), or nullopt if
+  /// documents are not paired. Writes them to `pairs` in order, unless it is null; there may be
+  /// count * T / min_pair_tokens. Reads no file.
+  virtual std::optional<Index> pairs(Index first_sample, Index count, Pair* pairs) const;
 };
 
 inline void BatchSource::documents(Index /*first_sample*/, Index /*count*/, const Token* /*inputs*/,
                                    std::int32_t* /*begin*/, std::int32_t* /*end*/) const {}
 
 inline std::optional<Index> BatchSource::targets(Index /*first_sample*/, Index /*count*/) const {
+  return std::nullopt;
+}
+
+inline std::optional<Index> BatchSource::pairs(Index /*first_sample*/, Index /*count*/,
+                                               Pair* /*pairs*/) const {
   return std::nullopt;
 }
 

@@ -63,6 +63,22 @@ std::optional<Index> Blend::targets(Index first_sample, Index count) const {
   return sum;
 }
 
+std::optional<Index> Blend::pairs(Index first_sample, Index count, Pair* pairs) const {
+  Index sum = 0;
+  for (Index i = 0; i < count; ++i) {
+    const BlendOrder::Place place = order_(first_sample + i);
+    Pair* const next = pairs == nullptr ? nullptr : pairs + sum;
+    const std::optional<Index> here = source(place.source).pairs(place.sample, 1, next);
+    if (!here) return std::nullopt;
+    for (Index k = 0; k < *here && next != nullptr; ++k) {
+      for (Index* position : {&next[k].chosen, &next[k].rejected, &next[k].end})
+        *position += i * sequence_;
+    }
+    sum += *here;
+  }
+  return sum;
+}
+
 std::uint64_t Blend::digest() const {
   if (sources_.size() == 1) return source(0).digest();
   std::vector<std::uint64_t> parts;

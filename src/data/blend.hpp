@@ -38,6 +38,7 @@ class Blend : public BatchSource {
   void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                  std::int32_t* end) const override;
   std::optional<Index> targets(Index first_sample, Index count) const override;
+  std::optional<Index> pairs(Index first_sample, Index count, Pair* pairs) const override;
 
   /// The source of a sample, and its number there.
   BlendOrder::Place place(Index sample) const { return order_(sample); }

@@ -23,7 +23,9 @@ Index validation_parts(const SourceFiles& files, double fraction, const std::str
                 "data.validation_fraction = {}: {} hold only {} {}, "
                 "which cannot be divided; give more data or set validation_files",
                 fraction, name, parts,
-                files.has_document_files() ? "document" : "sample of model.sequence + 1 tokens");
+                files.has_pairs()            ? "pair"
+                : files.has_document_files() ? "document"
+                                             : "sample of model.sequence + 1 tokens");
   const auto share = static_cast<Index>(std::llround(static_cast<double>(parts) * fraction));
   return std::clamp<Index>(share, 1, parts - 1);
 }
@@ -140,7 +142,7 @@ void Dataset::check_tokens(Index part, Index parts, ProblemList& problems) const
 }
 
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
-                     ProblemList& problems) {
+                     ProblemList& problems, const std::string& reference) {
   Dataset result;
   const auto open = [&](const std::vector<std::string>& patterns) {
     return SourceFiles(patterns, TokenEncoding(deck.format, deck.token_bytes), sequence, vocab,
@@ -158,6 +160,11 @@ Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::u
     result.validation_files = validation->files();
   }
   if (!problems.empty()) return result;  // the tokens of bad files cannot be counted
+  if (!reference.empty()) {
+    problems.collect("preference.reference",
+                     [&] { result.reference_model = sources.front().read_reference(reference); });
+    if (!problems.empty()) return result;
+  }
 
   Division division(deck, seed);
   for (std::size_t i = 0; i < tables.size(); ++i)
@@ -176,16 +183,17 @@ Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::u
   return result;
 }
 
-Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed) {
+Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
+                     const std::string& reference) {
   ProblemList problems;
-  Dataset dataset = open_dataset(deck, sequence, vocab, seed, problems);
+  Dataset dataset = open_dataset(deck, sequence, vocab, seed, problems, reference);
   problems.throw_if_any(ExitCode::files);
   return dataset;
 }
 
 Dataset open_dataset(const deck::Config& config, ProblemList& problems) {
   Dataset dataset = open_dataset(config.data, config.model.sequence, config.model.vocab,
-                                 config.train.seed, problems);
+                                 config.train.seed, problems, config.preference.reference);
   if (dataset.validation && config.train.validate_every > 0) {
     problems.collect("validation", [&] {
       require_targets("validation", *dataset.validation,

@@ -36,6 +36,7 @@ struct Dataset {
   std::unique_ptr<const Blend> training;
   std::unique_ptr<const Blend> validation;  // always sequential; null: none
   std::vector<EvaluationSet> evaluations;
+  std::optional<std::uint64_t> reference_model{};  // engine::weights_hash, with a reference
 
   /// A digest of everything that determines which tokens a training sample contains: files,
   /// windows or packed documents, order, seed and weights.
@@ -50,12 +51,14 @@ struct Dataset {
 /// Validation reads validation_files or, without them, the last validation_fraction of the windows
 /// or documents of every source, in the proportion of the weights; training then leaves these out.
 /// Adds the files' faults to `problems`, including too few tokens. The samples are set only if
-/// there are none.
+/// there are none. `reference` names the file of log-probabilities of the only source's pairs, or
+/// is empty.
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
-                     ProblemList& problems);
+                     ProblemList& problems, const std::string& reference = {});
 
 /// Opens the datasets as the overload above does, but throws Error(files) with all problems.
-Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed);
+Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
+                     const std::string& reference = {});
 
 /// Opens all data of a resolved deck, evaluations included.
 Dataset open_dataset(const deck::Config& config, ProblemList& problems);

@@ -99,7 +99,7 @@ class DocumentScan {
 
 }  // namespace
 
-DocumentFile::DocumentFile(const std::string& path) : file_(path) {
+DocumentFile::DocumentFile(const std::string& path, deck::DataFormat format) : file_(path) {
   struct stat status {};
   if (!file_.open(status)) {
     const int problem = errno;
@@ -109,7 +109,7 @@ DocumentFile::DocumentFile(const std::string& path) : file_(path) {
   bytes_ = status.st_size;
   std::array<std::byte, document_header_bytes> buffer;
   const auto head = std::span(buffer).first(static_cast<std::size_t>(file_.read(buffer, 0)));
-  refuse_other_format(path, head, deck::DataFormat::documents);
+  refuse_other_format(path, head, format);
   counts_ = document_counts(path, head, bytes_);
   header_digest_ = checksum(std::as_bytes(head));
 }
@@ -162,6 +162,24 @@ void DocumentFile::check_lengths(std::span<const Index> starts, Index sequence) 
                 starts[longest + 1] - starts[longest]);
 }
 
+void DocumentFile::check_pairs(const DocumentTable& table, Index sequence) const {
+  for (Index i = 0; i < counts_.documents; ++i) {
+    KZERO_REQUIRE(
+        table.targets[i] > 0, ExitCode::files,
+        "{}: document {} (counted from 0), the {} answer of pair {}, has no target; write "
+        "the file again",
+        path(), i, i % 2 == 0 ? "chosen" : "rejected", i / 2);
+  }
+  for (Index i = 0; i < counts_.documents; i += 2) {
+    const Index length = table.starts[i + 2] - table.starts[i];
+    KZERO_REQUIRE(length <= sequence, ExitCode::files,
+                  "{}: pair {} (counted from 0) has {} tokens in its two documents, more than "
+                  "model.sequence = {}; raise model.sequence, or write the file again with long "
+                  "pairs left out",
+                  path(), i / 2, length, sequence);
+  }
+}
+
 DocumentTable DocumentFile::scan(Index sequence, Index vocab) const {
   DocumentTable table;
   table.starts = read_starts();
@@ -179,6 +197,7 @@ DocumentTable DocumentFile::scan(Index sequence, Index vocab) const {
     content.update(std::as_bytes(words));
   }
   scan.finish();
+  if (counts_.is_paired) check_pairs(table, sequence);
   table.content = content.value();
   return table;
 }
@@ -216,16 +235,21 @@ constexpr std::uint32_t document_version = 1;
 constexpr Index start_bytes = 8, marked_token_bytes = 4;
 
 struct DocumentHead {
-  std::uint32_t version, zero;
+  std::uint32_t version, pairing;  // pairing 1: of pairs
   std::uint64_t tokens, documents;
 };
 constexpr std::size_t described_bytes = document_magic.size() + sizeof(DocumentHead);
+constexpr std::size_t pairing_at = document_magic.size() + sizeof(std::uint32_t);
 
 }  // namespace
 
 bool is_document_file(std::span<const std::byte> head) {
   return head.size() >= document_magic.size() &&
          std::memcmp(head.data(), document_magic.data(), document_magic.size()) == 0;
+}
+
+bool is_pair_file(std::span<const std::byte> head) {
+  return is_document_file(head) && head.size() > pairing_at && head[pairing_at] == std::byte{1};
 }
 
 DocumentCounts document_counts(const std::string& path, std::span<const std::byte> head,
@@ -240,7 +264,7 @@ DocumentCounts document_counts(const std::string& path, std::span<const std::byt
   std::memcpy(&found, head.data() + document_magic.size(), sizeof found);
   const auto rest = head.subspan(described_bytes, document_header_bytes - described_bytes);
   const bool has_more =
-      found.zero != 0 || std::ranges::any_of(rest, [](std::byte b) { return b != std::byte{0}; });
+      found.pairing > 1 || std::ranges::any_of(rest, [](std::byte b) { return b != std::byte{0}; });
   KZERO_REQUIRE(found.version == document_version && !has_more, ExitCode::files,
                 "{}: is version {}{} of format \"documents\", but only version {} is read", path,
                 found.version, has_more ? " with unknown fields" : "", document_version);
@@ -248,6 +272,7 @@ DocumentCounts document_counts(const std::string& path, std::span<const std::byt
                            found.tokens <= static_cast<std::uint64_t>(bytes / marked_token_bytes);
   DocumentCounts counts;
   if (is_possible) counts = {static_cast<Index>(found.tokens), static_cast<Index>(found.documents)};
+  counts.is_paired = found.pairing == 1;
   KZERO_REQUIRE(
       is_possible && bytes == counts.token_offset() + marked_token_bytes * counts.tokens,
       ExitCode::files,
@@ -255,6 +280,10 @@ DocumentCounts document_counts(const std::string& path, std::span<const std::byt
       "it is truncated or damaged: write it again",
       path, found.tokens, found.documents, bytes);
   KZERO_REQUIRE(counts.documents > 0, ExitCode::files, "{}: has no documents", path);
+  KZERO_REQUIRE(!counts.is_paired || counts.documents % 2 == 0, ExitCode::files,
+                "{}: has {} documents, but a file of pairs has a rejected answer for each chosen "
+                "one; write it again",
+                path, counts.documents);
   return counts;
 }
 

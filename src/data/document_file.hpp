@@ -10,6 +10,7 @@
 
 #include "base/types.hpp"
 #include "data/open_files.hpp"
+#include "deck/config.hpp"
 
 namespace kzero::data {
 
@@ -18,13 +19,15 @@ namespace kzero::data {
 
 inline constexpr Index document_header_bytes = 256;
 
-/// Returns whether a file's first bytes are those of a file of documents.
+/// Return whether a file's first bytes are those of a file of documents, or of pairs of documents.
 bool is_document_file(std::span<const std::byte> head);
+bool is_pair_file(std::span<const std::byte> head);
 
 /// The tokens and documents of a file.
 struct DocumentCounts {
   Index tokens = 0;
   Index documents = 0;
+  bool is_paired = false;  // documents 2i and 2i + 1 are a chosen and a rejected answer
 
   /// The bytes before the first token.
   Index token_offset() const { return document_header_bytes + 8 * (documents + 1); }
@@ -48,14 +51,17 @@ struct DocumentTable {
 /// name the path. Reading is thread-safe.
 class DocumentFile {
  public:
-  /// Throws if the path is not a regular file, cannot be opened, or has no header of this format.
-  explicit DocumentFile(const std::string& path);
+  /// Throws if the path is not a regular file, cannot be opened, or has no header of this format,
+  /// which is that of documents or of pairs.
+  DocumentFile(const std::string& path, deck::DataFormat format);
 
   const std::string& path() const { return file_.path(); }
   Index documents() const { return counts_.documents; }
+  bool is_paired() const { return counts_.is_paired; }
 
-  /// Reads the file once. Throws, naming file and document, if documents are not in order, one has
-  /// more than `sequence` tokens, a token is `vocab` or more, or a first token is a target.
+  /// Reads the file once. Throws, naming file and document, if documents are not in order, one, or
+  /// a pair, has more than `sequence` tokens, a token is `vocab` or more, a first token is a
+  /// target, or a document of a pair has no target.
   DocumentTable scan(Index sequence, Index vocab) const;
 
   /// Reads the document that begins at token `begin` and has `count` tokens: inputs [count] and the
@@ -71,6 +77,7 @@ class DocumentFile {
  private:
   std::vector<Index> read_starts() const;
   void check_lengths(std::span<const Index> starts, Index sequence) const;
+  void check_pairs(const DocumentTable& table, Index sequence) const;
   template <class Stored>
   void load(std::span<Stored> values, Index offset) const;
 

@@ -6,20 +6,21 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "data/file_list.hpp"
 
 namespace kzero::data {
 
 DocumentFiles::DocumentFiles(const std::vector<std::string>& patterns, Index sequence, Index vocab,
-                             ProblemList& problems)
-    : vocab_(vocab) {
+                             ProblemList& problems, deck::DataFormat format)
+    : format_(format), vocab_(vocab) {
   const std::vector<std::string> paths = expand_files(patterns, problems);
   OpenFiles::of_process().make_allowance(paths.size());
   for (const std::string& path : paths) problems.collect(path, [&] { add(path, sequence); });
 }
 
 void DocumentFiles::add(const std::string& path, Index sequence) {
-  auto file = std::make_unique<DocumentFile>(path);
+  auto file = std::make_unique<DocumentFile>(path, format_);
   constexpr Index limit = std::numeric_limits<std::uint32_t>::max();
   KZERO_REQUIRE(documents() + file->documents() < limit, ExitCode::files,
                 "{}: with the files before it there are {} documents, but a source may have {}",
@@ -56,7 +57,25 @@ std::uint64_t DocumentFiles::digest() const {
   for (const auto& file : files_) parts.push_back(file->digest());
   parts.push_back(checksum(std::as_bytes(std::span(starts_))));
   parts.push_back(checksum(std::as_bytes(std::span(targets_))));
+  if (reference_) parts.push_back(checksum(log_prob_bytes(*reference_)));
   return checksum(std::as_bytes(std::span(parts)));
+}
+
+std::uint64_t DocumentFiles::read_reference(const std::string& path) {
+  LogProbs found = read_log_probs(path);
+  const std::uint64_t content = content_digest();
+  KZERO_REQUIRE(std::ssize(found.values) == documents() && found.documents == content,
+                ExitCode::files,
+                "{}: has log-probabilities of {} documents with hash {}, but the data has {} with "
+                "hash {}; write it again with `kzero evaluate MODEL FILES --log-probs {}`",
+                printable(path), found.values.size(), format_checksum(found.documents), documents(),
+                format_checksum(content), printable(path));
+  reference_ = std::move(found);
+  return reference_->model;
+}
+
+double DocumentFiles::reference(Index document) const {
+  return reference_ ? reference_->values[document] : 0;
 }
 
 std::uint64_t DocumentFiles::content_digest() const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/types.hpp"
 #include "data/data_files.hpp"
 #include "data/document_file.hpp"
+#include "data/log_prob_file.hpp"
 
 namespace kzero::data {
 
@@ -19,10 +21,11 @@ namespace kzero::data {
 /// thread-safe.
 class DocumentFiles : public DataFiles {
  public:
-  /// Opens the files named by `patterns` (see expand_files) and reads each once, on every rank, to
-  /// check it and to count the targets. Adds faults to `problems`; bad files are left out.
+  /// Opens the files of documents or of pairs named by `patterns` (see expand_files) and reads each
+  /// once, on every rank, to check it and to count the targets. Adds faults to `problems`; bad
+  /// files are left out.
   DocumentFiles(const std::vector<std::string>& patterns, Index sequence, Index vocab,
-                ProblemList& problems);
+                ProblemList& problems, deck::DataFormat format = deck::DataFormat::documents);
 
   Index size() const override { return starts_.back(); }
   Index file_count() const override { return static_cast<Index>(files_.size()); }
@@ -32,6 +35,14 @@ class DocumentFiles : public DataFiles {
   Index documents() const { return static_cast<Index>(targets_.size()); }
   Index length(Index document) const { return starts_[document + 1] - starts_[document]; }
   Index targets(Index document) const { return targets_[document]; }
+  bool are_pairs() const { return format_ == deck::DataFormat::pairs; }
+
+  /// Reads the sum of ln p of each document under the reference model. Throws Error(files) if the
+  /// file is bad, or is of other documents. The digest then depends on it. Returns the hash of the
+  /// model.
+  std::uint64_t read_reference(const std::string& path);
+  /// Of one document; 0 without a reference.
+  double reference(Index document) const;
 
   /// A digest of all tokens, their marks and where documents begin, whatever the files' names.
   std::uint64_t content_digest() const;
@@ -49,12 +60,14 @@ class DocumentFiles : public DataFiles {
  private:
   void add(const std::string& path, Index sequence);
 
+  deck::DataFormat format_;
   Index vocab_;
   std::vector<std::unique_ptr<DocumentFile>> files_;
   std::vector<Index> first_{0};  // document of each file, and the end
   std::vector<Index> starts_{0};
   std::vector<std::uint32_t> targets_;
   std::vector<std::uint64_t> contents_;  // digest of each file's tokens
+  std::optional<LogProbs> reference_;
 };
 
 }  // namespace kzero::data

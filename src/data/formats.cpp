@@ -88,7 +88,10 @@ constexpr Format formats[] = {
     {DataFormat::llmc, "a token file of llm.c", is_llmc_file, llmc_layout, true},
     {DataFormat::megatron, "the tokens of a Megatron-LM dataset", nullptr, megatron_layout, false},
     {DataFormat::raw, "", nullptr, raw_layout, false},
-    {DataFormat::documents, "a file of documents", is_document_file, nullptr, true},
+    {DataFormat::documents, "a file of documents",
+     [](std::span<const std::byte> head) { return is_document_file(head) && !is_pair_file(head); },
+     nullptr, true},
+    {DataFormat::pairs, "a file of pairs of documents", is_pair_file, nullptr, true},
 };
 
 constexpr bool has_a_line(DataFormat format) {

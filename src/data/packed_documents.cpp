@@ -9,6 +9,28 @@
 
 namespace kzero::data {
 
+namespace {
+
+std::vector<Index> every_second(std::span<const Index> starts) {
+  std::vector<Index> chosen;
+  for (std::size_t i = 0; i < starts.size(); i += 2) chosen.push_back(starts[i]);
+  return chosen;
+}
+
+/// Replaces each pair by its two documents.
+void split_pairs(Packing& packing) {
+  std::vector<std::uint32_t> documents;
+  documents.reserve(2 * packing.documents.size());
+  for (const std::uint32_t pair : packing.documents) {
+    documents.push_back(2 * pair);
+    documents.push_back(2 * pair + 1);
+  }
+  packing.documents = std::move(documents);
+  for (std::uint32_t& begin : packing.begin) begin *= 2;
+}
+
+}  // namespace
+
 PackedDocuments::PackedDocuments(std::shared_ptr<const DocumentFiles> files, Index sequence,
                                  Index first, Index count, deck::DataOrder order,
                                  std::uint64_t seed)
@@ -19,15 +41,20 @@ PackedDocuments::PackedDocuments(std::shared_ptr<const DocumentFiles> files, Ind
       order_(order),
       seed_(seed) {
   KZERO_EXPECT(count > 0 && first >= 0 && first + count <= files_->documents());
+  KZERO_EXPECT(!files_->are_pairs() || (first % 2 == 0 && count % 2 == 0));
   first_row_.push_back(epoch(0).packing.rows());
 }
 
 void PackedDocuments::pack(Index number, Epoch& epoch) const {
-  const auto starts = files_->starts().subspan(static_cast<std::size_t>(first_),
-                                               static_cast<std::size_t>(count_ + 1));
+  auto starts = files_->starts().subspan(static_cast<std::size_t>(first_),
+                                         static_cast<std::size_t>(count_ + 1));
+  const std::vector<Index> of_pairs =
+      files_->are_pairs() ? every_second(starts) : std::vector<Index>();
+  if (files_->are_pairs()) starts = of_pairs;
   epoch.packing = order_ == deck::DataOrder::sequential
                       ? pack_in_order(starts, sequence_)
                       : pack_shuffled(starts, sequence_, seed_, static_cast<std::uint64_t>(number));
+  if (files_->are_pairs()) split_pairs(epoch.packing);
   for (std::uint32_t& document : epoch.packing.documents)
     document += static_cast<std::uint32_t>(first_);
   epoch.targets.resize(static_cast<std::size_t>(epoch.packing.rows()));
@@ -100,6 +127,28 @@ std::optional<Index> PackedDocuments::targets(Index first_sample, Index count) c
   return sum;
 }
 
+std::optional<Index> PackedDocuments::pairs(Index first_sample, Index count, Pair* pairs) const {
+  if (!files_->are_pairs()) return std::nullopt;
+  Index found = 0;
+  for (Index i = 0; i < count; ++i) {
+    const std::span<const std::uint32_t> documents = documents_of(first_sample + i);
+    Index at = i * sequence_;
+    for (std::size_t k = 0; k < documents.size() && pairs != nullptr; k += 2) {
+      const std::uint32_t chosen = documents[k], rejected = documents[k + 1];
+      Pair& pair = pairs[found + static_cast<Index>(k) / 2];
+      pair.chosen = at;
+      pair.rejected = pair.chosen + files_->length(chosen);
+      pair.end = at = pair.rejected + files_->length(rejected);
+      pair.chosen_targets = files_->targets(chosen);
+      pair.rejected_targets = files_->targets(rejected);
+      pair.chosen_reference = files_->reference(chosen);
+      pair.rejected_reference = files_->reference(rejected);
+    }
+    found += std::ssize(documents) / 2;
+  }
+  return found;
+}
+
 Fullness PackedDocuments::fullness() const {
   Fullness found{.documents = count_, .positions = windows() * sequence_};
   found.tokens = files_->starts()[first_ + count_] - files_->starts()[first_];
@@ -110,7 +159,7 @@ Fullness PackedDocuments::fullness() const {
 
 /// The first part names the way of packing: a change of it must change the digest.
 std::uint64_t PackedDocuments::digest() const {
-  constexpr std::uint64_t way_of_packing = 1;
+  const std::uint64_t way_of_packing = files_->are_pairs() ? 2 : 1;
   const bool shuffled = order_ == deck::DataOrder::shuffled;
   const std::array<std::uint64_t, 6> parts{way_of_packing,
                                            static_cast<std::uint64_t>(sequence_),

@@ -24,7 +24,7 @@ namespace kzero::data {
 class PackedDocuments : public EpochSource {
  public:
   /// Uses documents [first, first + count) of `files`, count > 0, of at most `sequence` tokens
-  /// each.
+  /// each. The documents of a pair stay next to each other, the chosen one first.
   PackedDocuments(std::shared_ptr<const DocumentFiles> files, Index sequence, Index first,
                   Index count, deck::DataOrder order, std::uint64_t seed);
 
@@ -36,6 +36,7 @@ class PackedDocuments : public EpochSource {
   void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                  std::int32_t* end) const override;
   std::optional<Index> targets(Index first_sample, Index count) const override;
+  std::optional<Index> pairs(Index first_sample, Index count, Pair* pairs) const override;
 
   std::span<const std::uint32_t> documents_of(Index sample) const override;
   Fullness fullness() const override;

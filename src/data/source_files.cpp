@@ -7,8 +7,9 @@ namespace kzero::data {
 SourceFiles::SourceFiles(const std::vector<std::string>& patterns, TokenEncoding encoding,
                          Index sequence, Index vocab, Index end_token, ProblemList& problems)
     : sequence_(sequence), end_token_(end_token) {
-  if (encoding.format == deck::DataFormat::documents) {
-    documents_ = std::make_shared<DocumentFiles>(patterns, sequence, vocab, problems);
+  if (deck::is_of_documents(encoding.format)) {
+    documents_ =
+        std::make_shared<DocumentFiles>(patterns, sequence, vocab, problems, encoding.format);
   } else {
     stream_ = std::make_shared<TokenStream>(patterns, encoding, vocab, problems);
   }
@@ -20,14 +21,17 @@ std::shared_ptr<const DataFiles> SourceFiles::files() const {
 }
 
 Index SourceFiles::parts() const {
+  if (has_pairs()) return documents_->documents() / 2;
   return documents_ ? documents_->documents() : count_windows(*stream_, sequence_);
 }
 
 std::unique_ptr<const EpochSource> SourceFiles::samples(Index first, Index count,
                                                         deck::DataOrder order,
                                                         std::uint64_t seed) const {
+  const Index each = has_pairs() ? 2 : 1;  // documents of a part
   if (documents_)
-    return std::make_unique<PackedDocuments>(documents_, sequence_, first, count, order, seed);
+    return std::make_unique<PackedDocuments>(documents_, sequence_, each * first, each * count,
+                                             order, seed);
   const auto end_token =
       end_token_ < 0 ? std::nullopt : std::optional(static_cast<Token>(end_token_));
   return std::make_unique<Sampler>(stream_, sequence_, first, count, order, seed, end_token);

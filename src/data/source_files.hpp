@@ -23,9 +23,14 @@ class SourceFiles {
 
   std::shared_ptr<const DataFiles> files() const;
   bool has_document_files() const { return documents_ != nullptr; }
+  bool has_pairs() const { return documents_ != nullptr && documents_->are_pairs(); }
 
-  /// The number of windows, or of documents.
+  /// The number of windows, of documents, or of pairs.
   Index parts() const;
+
+  /// Reads the log-probabilities of pairs under the reference model (see DocumentFiles). Returns
+  /// the hash of that model.
+  std::uint64_t read_reference(const std::string& path) { return documents_->read_reference(path); }
 
   /// Returns the samples of parts [first, first + count), count > 0.
   std::unique_ptr<const EpochSource> samples(Index first, Index count, deck::DataOrder order,
@@ -37,7 +42,7 @@ class SourceFiles {
  private:
   Index sequence_, end_token_;
   std::shared_ptr<const TokenStream> stream_;  // null for documents
-  std::shared_ptr<const DocumentFiles> documents_;
+  std::shared_ptr<DocumentFiles> documents_;
 };
 
 }  // namespace kzero::data

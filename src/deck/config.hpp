@@ -15,7 +15,7 @@
 namespace kzero::deck {
 
 enum class Schedule { cosine, linear, wsd, constant };
-enum class DataFormat { bytes, llmc, megatron, raw, documents, automatic };
+enum class DataFormat { bytes, llmc, megatron, raw, documents, pairs, automatic };
 enum class DataOrder { shuffled, sequential };
 enum class Accumulate { automatic, local, reduced };
 enum class Offload { none, host };
@@ -31,6 +31,7 @@ enum class Replay { off, note, check };
 enum class ModelFamily { gpt2, llama, olmo2, gemma3, apertus, olmoe, mixtral };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
+enum class PreferenceLoss { none, dpo, ipo, simpo, orpo };
 
 /// A value of an enum, its spelling in decks, and what it means.
 template <class Value>
@@ -65,7 +66,9 @@ inline constexpr Choice<DataFormat> data_formats[] = {
      "the .bin files of Megatron-LM's datasets, next to their .idx"},
     {"raw", DataFormat::raw, "tokens of data.token_bytes without a header"},
     {"documents", DataFormat::documents,
-     "documents with targets, packed into sequences (docs/data.md)"}};
+     "documents with targets, packed into sequences (docs/data.md)"},
+    {"pairs", DataFormat::pairs,
+     "pairs of documents, a chosen and a rejected one, for preference.loss"}};
 inline constexpr Choice<OptimizerKind> optimizers[] = {
     {"adamw", OptimizerKind::adamw},         {"sgd", OptimizerKind::sgd},
     {"lion", OptimizerKind::lion},           {"lamb", OptimizerKind::lamb},
@@ -90,6 +93,11 @@ inline constexpr Choice<RopeScaling> rope_scalings[] = {{"none", RopeScaling::no
                                                         {"linear", RopeScaling::linear},
                                                         {"llama3", RopeScaling::llama3},
                                                         {"yarn", RopeScaling::yarn}};
+inline constexpr Choice<PreferenceLoss> preference_losses[] = {{"none", PreferenceLoss::none},
+                                                               {"dpo", PreferenceLoss::dpo},
+                                                               {"ipo", PreferenceLoss::ipo},
+                                                               {"simpo", PreferenceLoss::simpo},
+                                                               {"orpo", PreferenceLoss::orpo}};
 inline constexpr Choice<Initialization> initializations[] = {{"scaled", Initialization::scaled},
                                                              {"normal", Initialization::normal}};
 
@@ -109,6 +117,7 @@ constexpr std::string_view name_of(CommunicatorKind kind) { return name_in(commu
 constexpr std::string_view name_of(AttentionKind kind) { return name_in(attention_kinds, kind); }
 constexpr std::string_view name_of(OptimizerKind kind) { return name_in(optimizers, kind); }
 constexpr std::string_view name_of(ModelFamily family) { return name_in(families, family); }
+constexpr std::string_view name_of(PreferenceLoss loss) { return name_in(preference_losses, loss); }
 constexpr std::string_view name_of(RopeScaling scaling) { return name_in(rope_scalings, scaling); }
 
 struct Model {
@@ -168,6 +177,27 @@ struct Lora {
 
 /// Returns whether a run trains adapters alone.
 constexpr bool trains_adapters(const Lora& lora) { return lora.rank > 0; }
+
+/// The loss of pairs of documents. s is the sum of ln p of a document's targets, r that under the
+/// reference model, n their number.
+struct Preference {
+  PreferenceLoss loss = PreferenceLoss::none;
+  double beta = 0.1;
+  double smooth = 0;        // dpo: share of pairs whose labels are taken to be swapped
+  double gamma = 0;         // simpo: margin
+  double nll = 0;           // factor on the mean -ln p of the chosen document
+  std::string reference{};  // file of r of each document; dpo, ipo
+};
+
+/// Returns whether a loss compares with a reference model.
+constexpr bool has_reference(PreferenceLoss loss) {
+  return loss == PreferenceLoss::dpo || loss == PreferenceLoss::ipo;
+}
+
+/// Returns whether a run learns from pairs.
+constexpr bool prefers(const Preference& preference) {
+  return preference.loss != PreferenceLoss::none;
+}
 
 struct Grid {
   Index data = 0;  // 0: number of ranks / tensor
@@ -292,9 +322,14 @@ struct Data {
   double validation_fraction = 0.0;           // the last part of the training tokens
 };
 
+/// Returns whether files of a format hold documents with targets.
+constexpr bool is_of_documents(DataFormat format) {
+  return format == DataFormat::documents || format == DataFormat::pairs;
+}
+
 /// Returns whether a run's sequences hold several documents, with or without targets.
 constexpr bool has_documents(const Data& data) {
-  return data.format == DataFormat::documents || data.end_token >= 0;
+  return is_of_documents(data.format) || data.end_token >= 0;
 }
 
 /// A table of [[evaluate]]: data on which the loss is computed in addition to validation.
@@ -365,6 +400,7 @@ struct Placement {
 struct Config {
   Model model;
   Lora lora;
+  Preference preference;
   Grid grid;
   Zero zero;
   Recompute recompute;

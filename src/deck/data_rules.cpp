@@ -47,10 +47,10 @@ class DataRules : ViolationList {
               fmt::format("data.end_token must be below model.vocab = {}, found {}",
                           config_.model.vocab, data_.end_token));
     refuse_if(
-        data_.end_token >= 0 && data_.format == DataFormat::documents,
-        {"data.end_token", "data.format"},
-        "data.end_token has no effect with data.format = \"documents\", whose files say where "
-        "documents end; remove it");
+        data_.end_token >= 0 && is_of_documents(data_.format), {"data.end_token", "data.format"},
+        fmt::format("data.end_token has no effect with data.format = \"{}\", whose files say where "
+                    "documents end; remove it",
+                    name_of(data_.format)));
   }
 
   void check_training() {
@@ -133,7 +133,11 @@ class DataRules : ViolationList {
       check_table(path, table.files, table.name);
       if (table.format == DataFormat::automatic) table.format = data_.format;
       check_vocab(path + ".format", table.format);
-      refuse_if(table.format == DataFormat::documents && data_.format != DataFormat::documents,
+      refuse_if(table.format == DataFormat::pairs, {path + ".format", path, "data.format"},
+                fmt::format("{}.format must not be \"pairs\", which only training reads; set "
+                            "\"documents\" or a format of tokens",
+                            path));
+      refuse_if(table.format == DataFormat::documents && !is_of_documents(data_.format),
                 {path + ".format", path, "data.format"},
                 fmt::format("{}.format = \"documents\" needs data.format = \"documents\", found "
                             "\"{}\"",

@@ -125,4 +125,7 @@ inline Range below(double low, double high) { return {low, high, End::included, 
 /// The keys of [model], the largest table.
 void add_model_keys(std::vector<Key>& table);
 
+/// The keys of [preference].
+void add_preference_keys(std::vector<Key>& table);
+
 }  // namespace kzero::deck

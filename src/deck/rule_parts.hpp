@@ -23,6 +23,12 @@ class ViolationList {
 /// Fills in the names and formats that the deck leaves out. Returns every broken rule.
 std::vector<Violation> apply_data_rules(Config& config, Purpose purpose);
 
+// The rules of [preference] and its data.
+
+/// Checks [preference] and returns every broken rule. The rules of sequences must have been
+/// applied.
+std::vector<Violation> apply_preference_rules(const Config& config, Purpose purpose);
+
 // Rules of grid.sequence and train.sequence_chunks.
 
 /// Checks how ranks share sequences and returns every broken rule. Resolves train.sequence_chunks,

@@ -35,6 +35,7 @@ class Rules : ViolationList {
     check_recompute();
     check_optimizer();
     check_data();
+    check_preference();
     check_checkpoint();
     check_profile();
     check_patterns();
@@ -275,6 +276,11 @@ class Rules : ViolationList {
 
   void check_data() {
     for (Violation& violation : apply_data_rules(config_, target_.purpose))
+      violations_.push_back(std::move(violation));
+  }
+
+  void check_preference() {
+    for (Violation& violation : apply_preference_rules(config_, target_.purpose))
       violations_.push_back(std::move(violation));
   }
 

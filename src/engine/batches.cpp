@@ -47,6 +47,7 @@ Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category,
       a.document_begin = parts.take<std::int32_t>(rows);
       a.document_end = parts.take<std::int32_t>(rows);
     }
+    if (shape.pairs) a.pairs = parts.take<kernels::PairRows>(rows / data::min_pair_tokens);
     a.bytes = parts.bytes();
     return a;
   };
@@ -64,6 +65,7 @@ Batches::Batches(memory::Arenas& arenas, const TokensShape& shape)
   }
   if (arenas.measuring()) return;
   count_.resize(shape.vocab + 1);
+  if (shape.pairs) pairs_.resize(rows_ / data::min_pair_tokens);
   const auto rows = static_cast<std::size_t>(chunk_);
   for (Index chunk = 0; chunk < shape.part.own_chunks(); ++chunk) {
     const Index at = chunk * chunk_;
@@ -94,6 +96,21 @@ Index Batches::group_by_token(const Arrays& host, Index chunk) {
   return distinct;
 }
 
+/// Returns the number of pairs.
+Index Batches::load_pairs(const Arrays& host, const data::BatchSource& samples,
+                          Index first_sample) {
+  const Index count = samples.pairs(first_sample, shape_.batch, pairs_.data()).value_or(0);
+  const auto narrow = [](Index value) { return static_cast<std::int32_t>(value); };
+  for (Index i = 0; i < count; ++i) {
+    const data::Pair& pair = pairs_[i];
+    host.pairs[i] = {
+        narrow(pair.chosen),         narrow(pair.rejected),         narrow(pair.end),
+        narrow(pair.chosen_targets), narrow(pair.rejected_targets), pair.chosen_reference,
+        pair.rejected_reference};
+  }
+  return count;
+}
+
 model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSource& samples,
                            Index first_sample) {
   Staged& staged = staged_[next_];
@@ -106,6 +123,7 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
     samples.documents(first_sample, shape_.batch, host.inputs, host.document_begin,
                       host.document_end);
   }
+  const Index pairs = shape_.pairs ? load_pairs(host, samples, first_sample) : 0;
   for (std::size_t chunk = 0; chunk < groups_.size(); ++chunk)
     groups_[chunk].distinct = group_by_token(host, static_cast<Index>(chunk));
   if (host.data != device_.data) {
@@ -117,6 +135,7 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
   model::Batch batch{{device_.inputs + first_, own}, {device_.targets + first_, own}, groups_};
   if (samples.has_documents())
     batch.documents = {{device_.document_begin, all}, {device_.document_end, all}};
+  batch.pairs = {device_.pairs, static_cast<std::size_t>(pairs)};
   return batch;
 }
 

@@ -18,6 +18,7 @@ struct TokensShape {
   Index sequence = 1;  // tokens of each
   Index vocab = 1;
   bool documents = false;  // with room for the document of each position
+  bool pairs = false;      // with room for pairs of documents
   model::SequenceRank part{};
 };
 
@@ -43,6 +44,7 @@ class Batches {
     Token *inputs = nullptr, *targets = nullptr, *token = nullptr;
     Index *order = nullptr, *group_begin = nullptr;
     std::int32_t *document_begin = nullptr, *document_end = nullptr;  // null: no room
+    kernels::PairRows* pairs = nullptr;                               // likewise
   };
 
   /// Arrays that the host fills, and the event after their last copy to the device.
@@ -53,6 +55,7 @@ class Batches {
 
   static Arrays take(memory::Arenas& arenas, memory::Category category, const TokensShape& shape);
   Index group_by_token(const Arrays& host, Index chunk);
+  Index load_pairs(const Arrays& host, const data::BatchSource& samples, Index first_sample);
 
   TokensShape shape_;
   Index rows_;   // of all sequences
@@ -63,6 +66,7 @@ class Batches {
   std::size_t next_ = 0;          // index into staged_
   std::vector<Index> count_;
   std::vector<kernels::TokenGroups> groups_;  // of this rank's chunks
+  std::vector<data::Pair> pairs_;             // as many as fit
 };
 
 }  // namespace kzero::engine

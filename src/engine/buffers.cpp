@@ -93,6 +93,13 @@ std::optional<MatrixExchange<T>> matrices_of(memory::Arenas& arenas, const deck:
   return MatrixExchange<T>(arenas, b.matrices, rank, comm::overlap_of(config));
 }
 
+template <class T>
+std::optional<PreferencePass<T>> preference_of(memory::Arenas& arenas, const deck::Config& config) {
+  if (!deck::prefers(config.preference)) return std::nullopt;
+  return PreferencePass<T>(arenas, config.preference,
+                           config.train.micro_batch * config.model.sequence);
+}
+
 std::optional<GradientHashes> hashes_of(memory::Arenas& arenas, const deck::Config& config,
                                         const Blueprint& b) {
   if (config.run.verify_every == 0) return std::nullopt;
@@ -138,9 +145,12 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
                        .sequence = config.model.sequence,
                        .vocab = config.model.vocab,
                        .documents = deck::has_documents(config.data),
+                       .pairs = deck::prefers(config.preference),
                        .part = sequence_rank(b.batches, rank)}),
+      preference(preference_of<T>(arenas, config)),
       step_sums(arenas, b.batches.rounds(), b.batches.own_chunks(),
-                config.model.layers * config.model.experts),
+                config.model.layers * config.model.experts,
+                preference ? PreferencePass<T>::figures : 0),
       hashes(hashes_of(arenas, config, b)),
       staging(take_staging(arenas, config)),
       snapshot(take_snapshot(arenas, config, b)),

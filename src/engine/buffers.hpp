@@ -16,6 +16,7 @@
 #include "engine/gradient_hashes.hpp"
 #include "engine/matrix_exchange.hpp"
 #include "engine/parameter_sums.hpp"
+#include "engine/preference_pass.hpp"
 #include "engine/step_sums.hpp"
 #include "memory/arenas.hpp"
 #include "model/model.hpp"
@@ -39,6 +40,7 @@ struct Buffers {
   std::unique_ptr<model::Model<T>> model;
   std::optional<MatrixExchange<T>> matrices;  // if the optimizer needs complete matrices
   Batches batches;
+  std::optional<PreferencePass<T>> preference;  // with preference.loss
   StepSums step_sums;
   std::optional<GradientHashes> hashes;  // with run.verify_every
   /// Host memory for runs with checkpoints. Empty if checkpoints access the state in place.

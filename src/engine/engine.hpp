@@ -23,8 +23,17 @@
 
 namespace kzero::engine {
 
+/// What a step learned from pairs of answers; means over the pairs of the global batch.
+struct PreferenceResult {
+  Index pairs = 0;
+  double chosen_reward = 0, rejected_reward = 0;  // see kernels::PairSums
+  double accuracy = 0;                            // share of the pairs that the chosen answer wins
+
+  bool operator==(const PreferenceResult&) const = default;
+};
+
 struct StepResult {
-  double loss = 0;       // mean over the targets of the global batch, in nats
+  double loss = 0;       // mean over the targets, or pairs, of the global batch, in nats
   double grad_norm = 0;  // global L2 norm before clipping, without the loss scale
   double lr = 0;
   double loss_scale = 1;
@@ -35,6 +44,7 @@ struct StepResult {
       norm_limit{};  // above it the step is skipped; see optim::SpikeRule::limit()
   /// How often each expert was chosen [layers, experts], over the global batch without padding.
   std::vector<std::uint64_t> expert_choices{};
+  std::optional<PreferenceResult> preference{};  // with preference.loss, of steps with pairs
 
   /// Returns whether the step was skipped because its norm, although finite, was above the limit.
   bool is_spike() const { return skipped && norm_limit && std::isfinite(grad_norm); }

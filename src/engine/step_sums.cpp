@@ -11,8 +11,8 @@ constexpr Index min_rounds = 64;
 
 }  // namespace
 
-StepSums::StepSums(memory::Arenas& arenas, Index rounds, Index chunks, Index experts)
-    : rounds_(std::max(rounds, min_rounds)), chunks_(chunks), experts_(experts) {
+StepSums::StepSums(memory::Arenas& arenas, Index rounds, Index chunks, Index experts, Index figures)
+    : rounds_(std::max(rounds, min_rounds)), chunks_(chunks), experts_(experts), figures_(figures) {
   device_ = arenas.take<std::uint64_t>(memory::Category::io, words());
   host_ =
       tensor::on_host ? device_ : arenas.take<std::uint64_t>(memory::Category::offloaded, words());
@@ -36,16 +36,30 @@ void StepSums::read(const tensor::Execution& exec) const {
   exec.fence("kzero::engine::step_sums_read");
 }
 
-double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all) {
+namespace {
+
+/// Adds `count` numbers of each part of a plan, from number `first` of its `width` on.
+double sum_of_parts(const data::BatchPlan& plan, std::span<const double> all, Index width,
+                    Index first, Index count) {
   const Index rounds = plan.rounds();
   double sum = 0;
-  const Index chunks = plan.own_chunks();
   for (Index part = 0; part < plan.parts(); ++part) {
     const data::Turn turn = plan.turn(part);
-    for (Index chunk = 0; chunk < chunks; ++chunk)
-      sum += all[(turn.rank * rounds + turn.round) * chunks + chunk];
+    for (Index i = 0; i < count; ++i)
+      sum += all[(turn.rank * rounds + turn.round) * width + first + i];
   }
   return sum;
+}
+
+}  // namespace
+
+double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all, Index width) {
+  return sum_of_parts(plan, all, width, 0, plan.own_chunks());
+}
+
+double sum_of_figure(const data::BatchPlan& plan, std::span<const double> all, Index width,
+                     Index figure) {
+  return sum_of_parts(plan, all, width, plan.own_chunks() + figure, 1);
 }
 
 #define KZERO_INSTANTIATE(T)                                       \

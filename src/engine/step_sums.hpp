@@ -15,10 +15,12 @@ namespace kzero::engine {
 
 class StepSums {
  public:
-  /// Allocates room for the losses of at least `rounds` micro-batches, `chunks` of each, and for
-  /// the choices of `experts` experts of all blocks, from the io category. Validations use the
-  /// additional room. If the host cannot read there, also allocates from the offloaded category.
-  StepSums(memory::Arenas& arenas, Index rounds, Index chunks, Index experts = 0);
+  /// Allocates room for the numbers of at least `rounds` micro-batches, the losses of `chunks`
+  /// chunks and then `figures` others, and for the choices of `experts` experts of all blocks, from
+  /// the io category. Validations use the additional room. If the host cannot read there, also
+  /// allocates from the offloaded category.
+  StepSums(memory::Arenas& arenas, Index rounds, Index chunks, Index experts = 0,
+           Index figures = 0);
 
   /// The number of micro-batches whose losses fit.
   Index rounds() const { return rounds_; }
@@ -26,8 +28,12 @@ class StepSums {
   /// Enqueues the reset of all sums to zero.
   void clear(const tensor::Execution& exec) const;
 
-  /// The sums of losses of the chunks of micro-batch `round`, in device memory.
-  double* loss(Index round) const { return losses_of(device_) + round * chunks_; }
+  /// The sums of losses of the chunks of micro-batch `round`, and its figures, in device memory.
+  double* loss(Index round) const { return losses_of(device_) + round * width(); }
+  double* figures(Index round) const { return loss(round) + chunks_; }
+
+  /// The numbers of a micro-batch.
+  Index width() const { return chunks_ + figures_; }
 
   /// The choices of each expert [experts], in device memory; null if there are none.
   std::uint64_t* expert_choices() const { return experts_ > 0 ? choices_of(device_) : nullptr; }
@@ -39,10 +45,10 @@ class StepSums {
   /// Copies the sums to the host and waits. This is the only wait of a step.
   void read(const tensor::Execution& exec) const;
 
-  /// The values read: the losses of the first `count` micro-batches [count * chunks], and the sum
+  /// The values read: the numbers of the first `count` micro-batches [count * width()], and the sum
   /// of squares.
   std::span<const double> losses(Index count) const {
-    return {losses_of(host_), static_cast<std::size_t>(count * chunks_)};
+    return {losses_of(host_), static_cast<std::size_t>(count * width())};
   }
   kernels::ExactSum squares() const { return *sum_of(host_); }
   std::span<const std::uint64_t> choices() const {
@@ -50,7 +56,7 @@ class StepSums {
   }
 
  private:
-  // Words: the sum of squares, then the losses, then the choices.
+  // Words: the sum of squares, then the numbers of each micro-batch, then the choices.
   kernels::ExactSum* sum_of(std::uint64_t* words) const {
     return reinterpret_cast<kernels::ExactSum*>(words);
   }
@@ -58,17 +64,22 @@ class StepSums {
     return reinterpret_cast<double*>(words + kernels::ExactSum::words_of_sum);
   }
   std::uint64_t* choices_of(std::uint64_t* words) const {
-    return words + kernels::ExactSum::words_of_sum + rounds_ * chunks_;
+    return words + kernels::ExactSum::words_of_sum + rounds_ * width();
   }
-  Index words() const { return kernels::ExactSum::words_of_sum + rounds_ * chunks_ + experts_; }
+  Index words() const { return kernels::ExactSum::words_of_sum + rounds_ * width() + experts_; }
 
-  Index rounds_, chunks_, experts_;
+  Index rounds_, chunks_, experts_, figures_;
   std::uint64_t *device_, *host_;  // equal in host builds
   kernels::ExactSum* part_;
 };
 
-/// Returns the sum of a plan's losses. `all` contains those of all rounds and own chunks, rank
-/// after rank. They are added in the order of micro-batches and their chunks.
-double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all);
+/// Returns the sum of a plan's losses. `all` contains the `width` numbers of all rounds, rank after
+/// rank: the losses of own chunks come first. They are added in the order of micro-batches and
+/// their chunks.
+double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all, Index width);
+
+/// Returns the sum of a figure, of those that follow the losses, in the order of micro-batches.
+double sum_of_figure(const data::BatchPlan& plan, std::span<const double> all, Index width,
+                     Index figure);
 
 }  // namespace kzero::engine

@@ -177,8 +177,9 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   if (verifies) buffers_.hashes->read(buffers_.model->exec());
   const Totals totals = read_totals();
   if (verifies) verify(step, samples);
-  result.loss =
-      totals.loss / static_cast<double>(targets(step * global_batch, global_batch, samples));
+  result.loss = totals.loss / static_cast<double>(divisor(step, samples));
+  if (buffers_.preference)
+    result.preference = PreferencePass<T>::result(totals.figures, divisor(step, samples));
   result.grad_norm = totals.gradient_norm / result.loss_scale;
   result.expert_choices = totals.expert_choices;
   decide_skip(result, spike_rule_);
@@ -215,6 +216,14 @@ Index TypedEngine<T>::targets(Index first_sample, Index count,
   return samples.targets(first_sample, count).value_or(count * config_.model.sequence);
 }
 
+/// Returns the number of targets of a step, or of its pairs, by which its sums are divided.
+template <class T>
+Index TypedEngine<T>::divisor(Index step, const data::BatchSource& samples) const {
+  const Index count = blueprint_.batches.global_batch, first = step * count;
+  if (buffers_.preference) return samples.pairs(first, count, nullptr).value_or(0);
+  return targets(first, count, samples);
+}
+
 /// Compares the two computations of a step before anything is updated (see Verification).
 template <class T>
 void TypedEngine<T>::verify(Index step, const data::BatchSource& samples) {
@@ -238,9 +247,9 @@ std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, In
 }
 
 /// Waits for this rank's sums of a step, then adds the sums of all ranks in one control message:
-/// the squares, the losses, the choices of experts. A loss's word is zero on all ranks except one.
-/// After it no rank reads parameters until the update is finished, so ranks that share them may
-/// write.
+/// the squares, the numbers of micro-batches, the choices of experts. A number's word is zero on
+/// all ranks except one. After it no rank reads parameters until the update is finished, so ranks
+/// that share them may write.
 template <class T>
 typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const runtime::ProfileRegion region([] { return "kzero::engine::read_totals"; });
@@ -248,7 +257,7 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const data::BatchPlan& plan = blueprint_.batches;
   const Index rounds = plan.rounds(), rank = data_.rank();
   buffers_.step_sums.read(buffers_.model->exec());
-  const Index chunks = plan.own_chunks(), each = rounds * chunks;  // losses of a rank
+  const Index width = buffers_.step_sums.width(), each = rounds * width;  // numbers of a rank
   const std::size_t before_choices = of_squares + static_cast<std::size_t>(plan.ranks * each);
   const auto choices = buffers_.step_sums.choices();
   std::vector<std::uint64_t> words(before_choices + choices.size());
@@ -257,7 +266,7 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   std::ranges::copy(squares.words(), words.begin());
   if (blueprint_.tensor.rank == 0) {  // the other tensor ranks have the same losses
     const auto mine = buffers_.step_sums.losses(rounds);
-    for (Index i = 0; i < each && plan.has(rank, i / chunks); ++i) {
+    for (Index i = 0; i < each && plan.has(rank, i / width); ++i) {
       words[of_squares + static_cast<std::size_t>(rank * each + i)] =
           std::bit_cast<std::uint64_t>(mine[i]);
     }
@@ -269,9 +278,12 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   for (std::size_t i = of_squares; i < before_choices; ++i)
     losses.push_back(std::bit_cast<double>(words[i]));
   const auto all_choices = std::span(words).subspan(before_choices);
-  return {sum_of_losses(plan, losses),
-          std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value()),
-          {all_choices.begin(), all_choices.end()}};
+  Totals totals{sum_of_losses(plan, losses, width),
+                std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value()),
+                {all_choices.begin(), all_choices.end()}};
+  for (Index figure = 0; figure < width - plan.own_chunks(); ++figure)
+    totals.figures.push_back(sum_of_figure(plan, losses, width, figure));
+  return totals;
 }
 
 /// Enqueues the computation of a step's losses and gradients.
@@ -279,8 +291,8 @@ template <class T>
 void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
                                 const Computation& by) {
   const data::BatchPlan& plan = blueprint_.batches;
-  const Index count = targets(step * plan.global_batch, plan.global_batch, samples);
-  const auto scale = static_cast<float>(scaler_.scale() / static_cast<double>(count));
+  const auto scale =
+      static_cast<float>(scaler_.scale() / static_cast<double>(divisor(step, samples)));
   const Index dealt_to = by.dealt_to(data_.rank(), plan.ranks);
   buffers_.step_sums.clear(buffers_.model->exec());
   for (Index round = 0; round < plan.rounds(); ++round) {
@@ -350,7 +362,12 @@ void TypedEngine<T>::execute(const param::Operation& operation, const model::Bat
       model.forward(operation.unit, parameters, batch);
       break;
     case param::Pass::loss:
-      model.loss_and_gradient(parameters, batch, scale, accumulate, gradients, loss);
+      if (buffers_.preference) {
+        buffers_.preference->loss_and_gradient(model, parameters, batch, scale, accumulate,
+                                               gradients, loss);
+      } else {
+        model.loss_and_gradient(parameters, batch, scale, accumulate, gradients, loss);
+      }
       break;
     case param::Pass::backward:
       model.backward(operation.unit, parameters, batch, accumulate, gradients);
@@ -378,7 +395,7 @@ std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, 
     sums.read(exec);
     std::ranges::copy(sums.losses(slot + 1), std::back_inserter(mine));
   }
-  return sum_of_losses(plan, grid_.data().all_gather(mine)) /
+  return sum_of_losses(plan, grid_.data().all_gather(mine), sums.width()) /
          static_cast<double>(targets(0, plan.global_batch, samples));
 }
 

@@ -45,14 +45,16 @@ class TypedEngine : public Engine {
  private:
   /// A step's sums over all ranks.
   struct Totals {
-    double loss;           // sum over all targets
+    double loss;           // sum over all targets, or pairs
     double gradient_norm;  // includes the loss scale
     std::vector<std::uint64_t> expert_choices;
+    std::vector<double> figures{};
   };
 
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
                                    Index dealt_to, const data::BatchSource& samples);
   Index targets(Index first_sample, Index count, const data::BatchSource& samples) const;
+  Index divisor(Index step, const data::BatchSource& samples) const;
   StepResult empty_step(StepResult result);
   Totals read_totals();
   void run_rounds(Index step, const data::BatchSource& samples, const Computation& by);

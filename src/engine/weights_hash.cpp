@@ -42,15 +42,11 @@ std::uint64_t hash_of_share(const grid::Group& world, const param::ParamSpec& p,
 
 std::uint64_t weights_hash(const grid::Group& world, const deck::Config& config,
                            const InitialValues& values) {
-  deck::Config longer = config;
-  ++longer.model.sequence;
-  const std::vector<param::ParamSpec> weights = base_weights(config), others = base_weights(longer);
+  const std::vector<param::ParamSpec> weights = base_weights(config);
   std::vector<std::uint64_t> sum(1);
   grid::collectively(world, [&] {
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      if (weights[i].shape != others[i].shape) continue;  // learned positions
+    for (std::size_t i = 0; i < weights.size(); ++i)
       sum.front() += hash_of_share(world, weights[i], static_cast<Index>(i), values);
-    }
   });
   world.sum(sum);
   return sum.front();

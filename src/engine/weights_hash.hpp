@@ -9,10 +9,9 @@
 
 namespace kzero::engine {
 
-/// Returns a hash of all weights in fp32 except learned positions, of which shorter sequences have
-/// fewer, and adapters (see checkpoint::StateShardHash). `config` may be of any grid and precision.
-/// The ranks divide the weights. Throws on every rank if `values` throws on one. Collective over
-/// the group.
+/// Returns a hash of all weights in fp32 except adapters (see checkpoint::StateShardHash). `config`
+/// may be of any grid and precision. The ranks divide the weights. Throws on every rank if `values`
+/// throws on one. Collective over the group.
 std::uint64_t weights_hash(const grid::Group& world, const deck::Config& config,
                            const InitialValues& values);
 

@@ -89,10 +89,11 @@ TokenReader reader_of(const std::shared_ptr<const data::TokenStream>& stream) {
 }
 
 /// Opens documents of any length.
-std::shared_ptr<const data::DocumentFiles> documents_of(const std::string& name, Index vocab) {
+std::shared_ptr<const data::DocumentFiles> documents_of(const std::string& name,
+                                                        deck::DataFormat format, Index vocab) {
   ProblemList problems;
   auto files = std::make_shared<data::DocumentFiles>(
-      std::vector{name}, std::numeric_limits<Index>::max(), vocab, problems);
+      std::vector{name}, std::numeric_limits<Index>::max(), vocab, problems, format);
   problems.throw_if_any(ExitCode::files);
   KZERO_REQUIRE(files->target_count() > 0, ExitCode::files,
                 "{}: none of its {} documents has a target, so there is nothing to score",
@@ -128,9 +129,9 @@ InputFile open_input(const grid::Group& world, const std::string& name, const Fi
       file.choices = data::read_choices(name, vocab);
       return;
     }
-    if (!format.is_text && format.tokens->format == deck::DataFormat::documents) {
+    if (!format.is_text && deck::is_of_documents(format.tokens->format)) {
       file.format = name_of(format.tokens->format);
-      file.documents = documents_of(name, vocab);
+      file.documents = documents_of(name, format.tokens->format, vocab);
       return;
     }
     if (format.is_text) {

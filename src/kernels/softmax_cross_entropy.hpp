@@ -32,12 +32,23 @@ struct SplitLogits {
   Index first_token = 0;
 };
 
-/// The loss whose gradient is computed. Each target adds scale * (cross-entropy + z_loss *
+/// The loss whose gradient is computed. Each target adds scale * weight * (cross-entropy + z_loss *
 /// log(Z)^2). Z is the sum of exp(logits) of its row. The second term keeps log(Z) near 0
 /// (Chowdhery et al., "PaLM", arXiv 2204.02311, section 5).
 struct LossTerms {
   float scale = 1;
   float z_loss = 0;
+  const float* weights = nullptr;  // of each row, of any sign; null: all are 1
+
+  /// The terms of rows from `first` on.
+  KOKKOS_INLINE_FUNCTION LossTerms from_row(Index first) const {
+    return {scale, z_loss, weights == nullptr ? nullptr : weights + first};
+  }
+
+  /// The terms of row i, with its weight in the scale.
+  KOKKOS_INLINE_FUNCTION LossTerms of_row(Index i) const {
+    return {weights == nullptr ? scale : scale * weights[i], z_loss};
+  }
 
   /// The factor on a row's softmax in the gradient: d log(Z)^2 / d logits = 2 log(Z) softmax.
   /// Equals scale without the second term.

@@ -143,6 +143,12 @@ void JsonlSink::write(const StepRecord& record) {
     json["expert_load"] = record.experts.largest;
     json["expert_entropy"] = record.experts.entropy;
   }
+  if (const auto& pairs = record.preference) {
+    json["pairs"] = pairs->pairs;
+    json["chosen_reward"] = pairs->chosen_reward;
+    json["rejected_reward"] = pairs->rejected_reward;
+    json["accuracy"] = pairs->accuracy;
+  }
   file_.write_line(dump(std::move(json)));
 }
 

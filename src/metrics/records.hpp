@@ -91,6 +91,13 @@ struct StartRecord {
   std::vector<TrafficRow> planned_traffic{};    // only expected_elements_per_step is set
 };
 
+/// What a step learned from pairs of answers; means over its pairs.
+struct PairRecord {
+  Index pairs = 0;
+  double chosen_reward = 0, rejected_reward = 0;
+  double accuracy = 0;  // share of the pairs in which the chosen reward is larger
+};
+
 struct StepRecord {
   Index step = 0;        // from 0
   double loss = 0;       // mean over the targets of the global batch, natural log
@@ -105,6 +112,7 @@ struct StepRecord {
   std::optional<Index> targets{};      // of this step; nullopt: every position has one
   std::optional<double> norm_limit{};  // of optimizer.skip_above, once it applies
   ExpertLoad experts{};
+  std::optional<PairRecord> preference{};  // with preference.loss
 };
 
 struct ValidationRecord {

@@ -184,7 +184,7 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     const Matrix<const T> rows = PartRows{first, count, false}.of(normal);
     const StridedMatrix<float> logits = project<T>(c, p.output, rows);
     const StridedMatrix<T> dlogits =
-        cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), terms);
+        cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), terms.from_row(first));
     project_backward_input<T>(c, p.output, dlogits,
                               PartRows{first, count, false}.of(c.hidden_grad));
     project_backward_weight<T>(c, rows, dlogits, chunk_accumulate, gradients.output);

@@ -10,6 +10,7 @@
 #include "comm/communicator.hpp"
 #include "kernels/documents.hpp"
 #include "kernels/embedding.hpp"
+#include "kernels/preference.hpp"
 #include "memory/arenas.hpp"
 #include "model/definition.hpp"
 #include "tensor/gemm.hpp"
@@ -77,6 +78,10 @@ struct Batch {
   /// Device memory [layers, experts], to which the routers add how often they chose each expert.
   /// Null: they do not count.
   std::uint64_t* expert_choices = nullptr;
+  /// The factor on each row's loss in the gradient [N], in device memory. Empty: all are 1.
+  Vector<const float> weights{};
+  /// The pairs of documents of a run that learns preferences, in device memory.
+  Vector<const kernels::PairRows> pairs{};
 };
 
 /// Flat units by number. An entry is null while its unit is not in memory.
@@ -99,15 +104,20 @@ class Model {
   /// chunk c of this rank.
   virtual void loss(Units<const T> parameters, const Batch& batch, double* sum) = 0;
 
+  /// Runs the last unit. Returns the losses of the micro-batch's N rows, in device memory, until
+  /// the last unit runs again. Rows without a target have 0.
+  virtual Vector<const float> row_losses(Units<const T> parameters, const Batch& batch) = 0;
+
   /// Runs the last unit. Copies the losses of the micro-batch's N rows to `losses` [N] on the host
   /// and waits for them. Rows without a target have 0. On hosts, their fp64 sum in order equals the
   /// sum of loss().
   virtual void token_losses(Units<const T> parameters, const Batch& batch,
                             std::span<float> losses) = 0;
 
-  /// Runs the last unit forward and backward for scale * sum of losses, to which the definition may
-  /// add terms that only training has. Sets sum[c], in device memory, to the sum of losses of chunk
-  /// c without these terms. Gradients are overwritten or added to, as `accumulate` selects.
+  /// Runs the last unit forward and backward for scale * sum of weight * loss of the rows, to which
+  /// the definition may add terms that only training has. Sets sum[c], in device memory, to the sum
+  /// of losses of chunk c without these terms and without weights. Gradients are overwritten or
+  /// added to, as `accumulate` selects.
   virtual void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                                  tensor::Accumulate accumulate, Units<T> gradients,
                                  double* sum) = 0;

@@ -98,6 +98,12 @@ void Transformer<T>::loss(Units<const T> parameters, const Batch& batch, double*
 }
 
 template <class T>
+Vector<const float> Transformer<T>::row_losses(Units<const T> parameters, const Batch& batch) {
+  head_forward(parameters, batch);
+  return context_.losses;
+}
+
+template <class T>
 void Transformer<T>::token_losses(Units<const T> parameters, const Batch& batch,
                                   std::span<float> losses) {
   const Context<T>& c = context_;
@@ -115,8 +121,8 @@ void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& b
   const Matrix<const T> x = stream_.at(shape_.layers);
   for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows& rows, Index number) {
     head_forward_backward<T>(chunk, head_params(parameters), rows.of(x), rows.of(batch.targets),
-                             {scale, z_loss_}, head_saved(rows), accumulate,
-                             head_gradients(of_chunk(gradients, number)), rows.of(dx_));
+                             {scale, z_loss_, rows.of(batch.weights).data()}, head_saved(rows),
+                             accumulate, head_gradients(of_chunk(gradients, number)), rows.of(dx_));
     kernels::sum_in_order(*chunk.exec, chunk.losses, sum + number);
   });
 }

@@ -51,6 +51,7 @@ class Transformer : public Model<T> {
 
   void forward(Index u, Units<const T> parameters, const Batch& batch) override;
   void loss(Units<const T> parameters, const Batch& batch, double* sum) override;
+  Vector<const float> row_losses(Units<const T> parameters, const Batch& batch) override;
   void token_losses(Units<const T> parameters, const Batch& batch,
                     std::span<float> losses) override;
   void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,

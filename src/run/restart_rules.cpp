@@ -91,7 +91,8 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
   if (m.samples == 0 || m.data_digest == data_digest || config.checkpoint.allow_new_data) return;
   std::vector<std::string> changes;
   for (const std::string& change : deck::changes(m.deck, request.deck)) {
-    const bool concerns = change.starts_with("data.") || change.starts_with("train.seed");
+    const bool concerns = change.starts_with("data.") || change.starts_with("train.seed") ||
+                          change.starts_with("preference.reference");
     if (concerns) changes.push_back(change);
   }
   if (changes.empty())

@@ -16,6 +16,7 @@
 #include "engine/expected_traffic.hpp"
 #include "engine/memory_report.hpp"
 #include "engine/sums_place.hpp"
+#include "engine/weights_hash.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/console.hpp"
@@ -67,6 +68,7 @@ class Trainer {
  private:
   void prepare();
   ExitCode run_steps();
+  void require_reference() const;
   Index begin();
   std::optional<runtime::Deadline> deadline() const;
   runtime::StopRules stop_rules() const;
@@ -178,7 +180,22 @@ void Trainer::require_no_stop_file() const {
                 config_.run.stop_file);
 }
 
+/// Refuses log-probabilities of another model than the one that the training begins with.
+void Trainer::require_reference() const {
+  if (!inputs_.dataset.reference_model) return;
+  const std::uint64_t hash = engine::weights_hash(grid_.world(), config_, inputs_.initial);
+  if (hash == *inputs_.dataset.reference_model) return;
+  throw grid::AgreedError(
+      ExitCode::usage,
+      fmt::format(
+          "preference.reference = \"{}\": has log-probabilities of weights with hash {}, but "
+          "those of model.initial = \"{}\" have hash {}; write it again with `kzero evaluate`",
+          config_.preference.reference, format_checksum(*inputs_.dataset.reference_model),
+          config_.model.initial, format_checksum(hash)));
+}
+
 Index Trainer::begin() {
+  require_reference();
   // A checkpoint of adapters has no frozen weights.
   const bool has_base = deck::trains_adapters(config_.lora);
   if (has_base) {
@@ -269,6 +286,9 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
   record.targets = result.targets;
   record.norm_limit = result.norm_limit;
   record.experts = metrics::expert_load(result.expert_choices, config_.model.layers);
+  if (const auto& pairs = result.preference)
+    record.preference = {pairs->pairs, pairs->chosen_reward, pairs->rejected_reward,
+                         pairs->accuracy};
   throughput_.fill(record);
   console_.step(record);
   if (sink_) sink_->write(record);

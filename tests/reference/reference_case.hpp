@@ -5,7 +5,9 @@
 // documents have NAME.docs instead of tokens, the number of targets of each step, and the row and
 // offset of each document; make_packed.py made two of them. Cases of LoRA are packed too; they have
 // NAME.adapter, a PEFT folder to start from, and final/ has adapters alone. make_families.py made
-// the cases of SmolLM3 and Granite.
+// the cases of SmolLM3 and Granite. Cases of preferences have pairs in NAME.docs and, if their loss
+// has a reference, NAME.logprobs, which kzero evaluate wrote for NAME; reference/ has the same in
+// float64.
 #pragma once
 
 #include <cmath>
@@ -45,15 +47,23 @@ class ReferenceCase {
     c.optimizer.clip = real("clip");
     if (file_.has_attribute("/", "kind")) set_optimizer(c.optimizer);
     const bool is_packed = name_.starts_with("packed_") || name_.starts_with("lora_");
+    if (is_of_pairs()) set_preference(c.preference);
     if (name_.starts_with("lora_")) set_lora(c.lora);
-    c.data.files = {reference_file(name_ + (is_packed ? ".docs" : ".tokens.bin"))};
-    c.data.format = is_packed ? deck::DataFormat::documents : deck::DataFormat::llmc;
+    const bool has_documents = is_packed || is_of_pairs();
+    c.data.files = {reference_file(name_ + (has_documents ? ".docs" : ".tokens.bin"))};
+    c.data.format = is_of_pairs() ? deck::DataFormat::pairs
+                    : is_packed   ? deck::DataFormat::documents
+                                  : deck::DataFormat::llmc;
     c.data.order = deck::DataOrder::sequential;
     return c;
   }
 
   /// The sequences of a micro-batch, over which a mixture of experts is balanced.
   Index micro_batch() const { return integer("micro_batch"); }
+
+  bool is_of_pairs() const {
+    return name_.starts_with("dpo_") || name_.starts_with("ipo_") || name_.starts_with("simpo_");
+  }
 
   /// The name of the token embedding.
   const char* embedding() const { return is_llama() ? "model.embed_tokens.weight" : "wte.weight"; }
@@ -72,6 +82,19 @@ class ReferenceCase {
     EXPECT_EQ(name_of(optimizer.kind), kind);
     if (kind == "sgd") optimizer.momentum = optimizer.beta1;
     if (kind == "muon") optimizer.momentum = 0.95, optimizer.nesterov = true;
+  }
+
+  void set_preference(deck::Preference& preference) const {
+    const auto loss = file_.attribute<std::string>("/", "loss");
+    for (const auto& [name, value, meaning] : deck::preference_losses) {
+      if (name == loss) preference.loss = value;
+    }
+    const auto set = [&](const char* key, double& value) {
+      if (file_.has_attribute("/", key)) value = real(key);
+    };
+    set("beta", preference.beta), set("smooth", preference.smooth);
+    set("gamma", preference.gamma), set("nll", preference.nll);
+    if (has_reference(preference.loss)) preference.reference = reference_file(name_ + ".logprobs");
   }
 
   void set_lora(deck::Lora& lora) const {

@@ -81,6 +81,7 @@ const std::string mixtures[] = {"qwen3_moe", "olmoe", "mixtral"};
 /// Cases whose sums are longer or differ more in size.
 bool has_wider_bounds(const std::string& name) {
   return name.starts_with("packed_") || name.starts_with("lora_") ||
+         ReferenceCase(name).is_of_pairs() ||
          std::ranges::find(families, name) != std::end(families) ||
          std::ranges::find(mixtures, name) != std::end(mixtures);
 }
@@ -212,6 +213,52 @@ TEST_P(PackedRun, Fp32AgreesWithFloat64) {
 INSTANTIATE_TEST_SUITE_P(Documents, PackedRun,
                          testing::Values("packed_gpt2", "packed_llama", "packed_qwen2",
                                          "packed_qwen3", "lora_llama"),
+                         [](const auto& test) { return test.param; });
+
+/// Cases of preferences over pairs of documents. Rows have different numbers of pairs.
+class PreferenceRun : public testing::TestWithParam<std::string> {};
+
+void expect_preferences(const CaseRun& run) {
+  const auto pairs = run.reference.numbers("pairs"),
+             chosen = run.reference.numbers("chosen_reward"),
+             rejected = run.reference.numbers("rejected_reward");
+  // A mean of sums of ln p, whose size is that of the sums and not of their difference.
+  const double bound = 2e-5;
+  for (std::size_t s = 0; s < pairs.size(); ++s) {
+    ASSERT_TRUE(run.results[s].preference);
+    const engine::PreferenceResult& found = *run.results[s].preference;
+    EXPECT_EQ(found.pairs, static_cast<Index>(pairs[s]));
+    EXPECT_NEAR(found.chosen_reward, chosen[s], bound * std::max(1.0, std::abs(chosen[s])));
+    EXPECT_NEAR(found.rejected_reward, rejected[s], bound * std::max(1.0, std::abs(rejected[s])));
+  }
+}
+
+TEST_P(PreferenceRun, Fp32AgreesWithFloat64) {
+  const Index batch = ReferenceCase(GetParam()).config().train.global_batch;
+  std::vector<Index> sizes = tensor_sizes(GetParam());
+  sizes.push_back(1);
+  std::vector<engine::StepResult> first;
+  for (const Index tensor : sizes) {
+    for (const Index stage : {0, 3}) {
+      SCOPED_TRACE(fmt::format("{} tensor ranks, stage {}", tensor, stage));
+      const CaseRun run(GetParam(), Dtype::fp32, Micro::one_sequence, {tensor, false, stage});
+      expect_fp32_run(run);
+      expect_preferences(run);
+      if (stage == 0) first = run.results;
+      for (std::size_t s = 0; s < first.size(); ++s) {
+        EXPECT_EQ(run.results[s].loss, first[s].loss);
+        EXPECT_EQ(run.results[s].preference, first[s].preference);
+      }
+      if (batch % (launch_ranks() / tensor) != 0) continue;
+      const CaseRun share(GetParam(), Dtype::fp32, Micro::whole_share, {tensor, tensor > 1, stage});
+      expect_fp32_run(share);
+      expect_preferences(share);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pairs, PreferenceRun,
+                         testing::Values("dpo_llama", "ipo_llama", "simpo_llama"),
                          [](const auto& test) { return test.param; });
 
 /// Cases without the gradients of step 0, which the tests of 16 bits need.

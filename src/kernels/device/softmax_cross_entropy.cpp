@@ -49,7 +49,7 @@ void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatr
                                               Vector<const Token> targets, const LossTerms& terms,
                                               Vector<float> losses, StridedMatrix<T> dlogits) {
   const Index vocab = logits.extent(1), columns = dlogits.extent(1);
-  const LossTerms of = terms;
+  const LossTerms all = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_with_gradient", softmax_rows(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
@@ -62,6 +62,7 @@ void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatr
           return;
         }
         const float at_target = row[target];  // before the row changes: row_softmax has barriers
+        const LossTerms of = all.of_row(i);
         const SoftmaxSum softmax = row_softmax(team, vocab, row);
         const float largest = softmax.largest, log_z = largest + Kokkos::log(softmax.total);
         const float factor = of.of_softmax(log_z) / softmax.total;
@@ -106,7 +107,7 @@ void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
     Vector<const Token> targets, const LossTerms& terms, Vector<float> losses,
     StridedMatrix<T> dlogits) {
   const Index held = logits.values.extent(1), columns = dlogits.extent(1);
-  const LossTerms of = terms;
+  const LossTerms all = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials_with_gradient",
       Policy(exec, static_cast<int>(logits.values.extent(0)), team_size(softmax_lanes), 1),
@@ -118,6 +119,7 @@ void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
           clear_row(team, losses(i), columns, out);
           return;
         }
+        const LossTerms of = all.of_row(i);
         const WholeRow whole(partials, i);
         const float largest = whole.largest, factor = of.of_softmax(whole.log_z()) / whole.total;
         const bool mine = target >= 0 && target < held;

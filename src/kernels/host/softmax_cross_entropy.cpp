@@ -47,7 +47,7 @@ void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMa
                                                 Vector<const Token> targets, const LossTerms& terms,
                                                 Vector<float> losses, StridedMatrix<T> dlogits) {
   const Index vocab = logits.extent(1), columns = dlogits.extent(1);
-  const LossTerms of = terms;
+  const LossTerms all = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_with_gradient", tensor::Range(exec, 0, logits.extent(0)),
       KOKKOS_LAMBDA(Index i) {
@@ -60,6 +60,7 @@ void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMa
           return;
         }
         const float at_target = row[target];
+        const LossTerms of = all.of_row(i);
         const HostSoftmax softmax = take_exponentials(vocab, row);
         const float log_z = softmax.largest + Kokkos::log(softmax.total);
         const float factor = of.of_softmax(log_z) / softmax.total, probability = row[target];
@@ -99,7 +100,7 @@ void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
     const Execution& exec, const PartialSoftmaxes& partials, const SplitLogits& logits,
     Vector<const Token> targets, const LossTerms& terms, Vector<float> losses,
     StridedMatrix<T> dlogits) {
-  const LossTerms of = terms;
+  const LossTerms all = terms;
   const Index held = logits.values.extent(1), rows = logits.values.extent(0);
   const Index columns = dlogits.extent(1);
   Kokkos::parallel_for(
@@ -113,6 +114,7 @@ void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
           std::fill_n(out, columns, static_cast<T>(0.0F));
           return;
         }
+        const LossTerms of = all.of_row(i);
         const WholeRow whole(partials, i);
         const float largest = partials.values(partials.rank * rows + i, 0);
         const float factor =

@@ -91,7 +91,8 @@ TEST_F(FilesOfDocuments, HeadersAreCheckedStrictly) {
   expect_refusal(forged([](auto& f) { f.magic = "KZERODOX"; }), "does not begin with \"KZERODOC\"");
   expect_refusal(forged([](auto& f) { f.version[0] = 2; }),
                  "is version 2 of format \"documents\", but only version 1 is read");
-  expect_refusal(forged([](auto& f) { f.version[1] = 1; }), "is version 1 with unknown fields");
+  expect_refusal(forged([](auto& f) { f.version[1] = 2; }), "is version 1 with unknown fields");
+  expect_refusal(forged([](auto& f) { f.version[1] = 1; }), "looks like a file of pairs");
   for (const std::uint64_t count : {7ULL, 9ULL, 1ULL << 63, ~0ULL}) {
     expect_refusal(forged([&](auto& f) { f.counts[0] = count; }),
                    fmt::format("counts {} tokens in 3 documents, which do not fit", count));

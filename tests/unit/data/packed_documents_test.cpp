@@ -1,6 +1,7 @@
 #include "data/packed_documents.hpp"
 
 #include <gtest/gtest.h>
+#include <fstream>
 
 #include <algorithm>
 #include <numeric>
@@ -157,6 +158,89 @@ TEST_F(Packed, ASampleHasItsDocumentsAndThenPadding) {
   EXPECT_EQ(full.positions, 16);
   EXPECT_EQ(full.tokens, 6);
   EXPECT_EQ(full.targets, 3);
+}
+
+/// Pairs of a prompt without targets and answers, written as a file of pairs.
+class PackedPairs : public Packed {
+ protected:
+  static std::vector<Document> answers(Index pairs) {
+    std::vector<Document> documents;
+    for (Index d = 0; d < 2 * pairs; ++d) {
+      Document one{{static_cast<Token>(d / 2), 500}, {0, 0}};
+      for (Index i = 0; i < 1 + (3 * d + d / 7) % 5; ++i) {
+        one.tokens.push_back(static_cast<Token>(600 + d));
+        one.targets.push_back(1);
+      }
+      documents.push_back(one);
+    }
+    return documents;
+  }
+
+  /// Reads a file of these pairs, and if `log_probs` has values a reference with them.
+  std::shared_ptr<DocumentFiles> files_of(const std::vector<Document>& documents,
+                                          std::vector<double> log_probs = {}) const {
+    tests::DocumentNumbers numbers(documents);
+    numbers.version[1] = 1;
+    ProblemList problems;
+    auto files = std::make_shared<DocumentFiles>(std::vector{numbers.write(path("pairs.docs"))},
+                                                 sequence, 1000, problems, deck::DataFormat::pairs);
+    EXPECT_TRUE(problems.empty()) << problems.text();
+    if (log_probs.empty()) return files;
+    const auto bytes = log_prob_bytes({5, files->content_digest(), std::move(log_probs)});
+    std::ofstream(path("reference"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    EXPECT_EQ(files->read_reference(path("reference")), 5U);
+    return files;
+  }
+};
+
+TEST_F(PackedPairs, AreKeptTogetherAndListedWithTheirReference) {
+  constexpr Index count = 40;
+  const std::vector<Document> documents = answers(count);
+  std::vector<double> reference;
+  for (Index d = 0; d < 2 * count; ++d) reference.push_back(-0.5 * static_cast<double>(d));
+  const auto files = files_of(documents, reference);
+  for (const auto order : {deck::DataOrder::sequential, deck::DataOrder::shuffled}) {
+    const PackedDocuments samples(files, sequence, 4, 2 * count - 4, order, 7);
+    const Index windows = samples.windows();
+    std::set<Index> seen;
+    std::vector<Pair> pairs(windows * sequence / min_pair_tokens);
+    const auto found = samples.pairs(0, windows, pairs.data());
+    EXPECT_EQ(found, count - 2) << "an epoch has each pair";
+    EXPECT_EQ(samples.pairs(0, windows, nullptr), found);
+    const Sample all = read(samples, 0, windows);
+    for (Index i = 0; i < found.value_or(0); ++i) {
+      const Pair& pair = pairs[i];
+      const Index number = all.inputs[pair.chosen];  // the prompt is the pair's
+      EXPECT_TRUE(seen.insert(number).second);
+      const Document &chosen = documents[2 * number], &rejected = documents[2 * number + 1];
+      EXPECT_EQ(pair.rejected - pair.chosen, chosen.size());
+      EXPECT_EQ(pair.end - pair.rejected, rejected.size());
+      EXPECT_EQ(pair.chosen / sequence, (pair.end - 1) / sequence) << "one sequence has both";
+      EXPECT_EQ(all.inputs[pair.rejected - 1], chosen.tokens.back());
+      EXPECT_EQ(all.inputs[pair.end - 1], rejected.tokens.back());
+      EXPECT_EQ(pair.chosen_targets, chosen.size() - 2);
+      EXPECT_EQ(pair.rejected_targets, rejected.size() - 2);
+      EXPECT_EQ(pair.chosen_reference, reference[2 * number]);
+      EXPECT_EQ(pair.rejected_reference, reference[2 * number + 1]);
+    }
+    EXPECT_EQ(std::ssize(seen), count - 2);
+    EXPECT_FALSE(seen.contains(1)) << "the first two are left out";
+  }
+}
+
+TEST_F(PackedPairs, ADigestSeesTheReference) {
+  const std::vector<Document> documents = answers(2);
+  const std::uint64_t without = files_of(documents)->digest();
+  const std::uint64_t digest = files_of(documents, {-1, -2, -3, -4})->digest();
+  EXPECT_NE(digest, without);
+  EXPECT_NE(digest, files_of(documents, {-1, -2, -3, -5})->digest());
+  EXPECT_EQ(digest, files_of(documents, {-1, -2, -3, -4})->digest());
+}
+
+TEST_F(PackedPairs, AreNoneWithoutPairs) {
+  const auto samples = packed(answers(3), deck::DataOrder::sequential);
+  EXPECT_FALSE(samples->pairs(0, 1, nullptr));
 }
 
 /// Each epoch has each document once, unbroken, with its targets; and the counts agree.

@@ -240,6 +240,49 @@ TEST(CrossEntropyInPlace, GradientMayReplaceTheLogits) {
   });
 }
 
+/// The gradient of a case's rows with these weights, of all columns or of those of a rank.
+template <class Kernels>
+std::vector<float> weighted_gradient(const Case& c, const float* weights, bool is_split) {
+  const Rows<float> logits(c.logits, c.rows, c.gap);
+  const Rows<float> dlogits(c.rows, c.vocab, c.gap);
+  const Guarded<Token> targets(c.targets);
+  const Guarded<float> losses(c.rows);
+  LossTerms terms = c.terms();
+  terms.weights = weights;
+  if (!is_split) {
+    Kernels::template with_gradient<float>(Execution(), logits.view(), targets.vector(), terms,
+                                           losses.vector(), dlogits.view());
+    return dlogits.host();
+  }
+  const Guarded<float> partials(c.rows * partial_softmax_width);
+  const auto all = partials.matrix(c.rows, partial_softmax_width);
+  Kernels::partial_softmax(Execution(), logits.view(), 0, Vector<const Token>(targets.vector()),
+                           all);
+  Kernels::template of_partials_with_gradient<float>(
+      Execution(), PartialSoftmaxes{all, 1, 0}, SplitLogits{logits.view(), 0}, targets.vector(),
+      terms, losses.vector(), dlogits.view());
+  return dlogits.host();
+}
+
+// Powers of two scale exactly, except for numbers below the normal ones.
+TEST(CrossEntropyInPlace, AWeightScalesTheGradientOfItsRow) {
+  for_each_way([]<class Kernels>(Kernels, const Case& c) {
+    std::vector<float> values;
+    for (Index i = 0; i < c.rows; ++i)
+      values.push_back(std::ldexp(i % 2 == 0 ? -1.0F : 1.0F, static_cast<int>(i % 5)));
+    values.back() = 0;
+    const Guarded<float> weights(values);
+    for (const bool is_split : {false, true}) {
+      const auto plain = weighted_gradient<Kernels>(c, nullptr, is_split);
+      const auto weighted = weighted_gradient<Kernels>(c, weights.data(), is_split);
+      Index different = 0;
+      for (Index i = 0; i < c.rows * c.vocab; ++i)
+        different += std::abs(weighted[i] - values[i / c.vocab] * plain[i]) > 1e-36F ? 1 : 0;
+      EXPECT_EQ(different, 0) << c.name << (is_split ? " split" : "");
+    }
+  });
+}
+
 TEST(CrossEntropyForward, MatchesThePlainLoopAndLeavesTheLogits) {
   for_each_way([]<class Kernels>(Kernels, const Case& c) {
     const Rows<float> logits(c.logits, c.rows, c.gap);
