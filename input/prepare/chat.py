@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import chat_parts, end_ids
 from .chat_encoding import ChatEncoder, without_post_processor
-from .conversation import Example, needs_template, read_example
+from .conversation import Answers, Example, answers_need_template, needs_template, read_answers, read_example
 from .document_file import Documents, count_targets, write_documents
 from .documents import InputError
 from .draw import COPY, TRAINING, VALIDATION, Draw, Population
@@ -36,6 +36,7 @@ class Chats:
         self.firsts = []  # the first document of each conversation
         self.straddling, self.cut, self.dropped = 0, 0, 0
         self.template, self.ending, self.draw = None, "", None
+        self.kind = "pairs" if arguments.pairs else "conversations"
         self.parts, self.no_parts = None, ""  # the template's fixed texts, or why there are none
 
     def read(self, files):
@@ -53,7 +54,8 @@ class Chats:
     def checked_source(self, files):
         """The Source of the chat template if a line needs one, otherwise None. Raises InputError if targets cannot be found."""
         values = (value for path in files for _, value in objects(path))
-        if not any(needs_template(value) for value in values if isinstance(value, dict)):
+        needs = answers_need_template if self.arguments.pairs else needs_template
+        if not any(needs(value) for value in values if isinstance(value, dict)):
             return None
         folder = tokenizer_file(self.arguments.tokenizer or self.arguments.output).parent
         source = find_source(folder, configuration_of(self.kept), self.arguments.template, self.arguments.date)
@@ -72,7 +74,7 @@ class Chats:
             for where, value in objects(path):
                 example = self.example_of(where, value)
                 batch.append((where, example))
-                characters += example.characters() if isinstance(example, Example) else 0
+                characters += example.characters() if isinstance(example, (Example, Answers)) else 0
                 if characters >= BATCH:
                     yield batch
                     progress.add(characters)
@@ -85,17 +87,23 @@ class Chats:
         try:
             if isinstance(value, InputError):
                 raise value
-            return read_example(value, self.special, self.ignored)
+            return (read_answers if self.arguments.pairs else read_example)(value, self.special, self.ignored)
         except InputError as error:
             return error.args[0]
 
     def add(self, where, key, documents, straddling, problem):
         """Appends the documents of a conversation, by the rule for long ones."""
         longest, rule = self.arguments.sequence or float("inf"), self.arguments.long
-        if problem is None and rule == "refuse" and max(map(len, documents)) > longest:
-            problem = f"has {max(map(len, documents))} tokens, more than --sequence {longest} (--long cut or drop)"
+        # Both answers of a pair are in one sequence.
+        size = 0 if problem else (sum if self.arguments.pairs else max)(map(len, documents))
+        if problem is None and rule == "refuse" and size > longest:
+            way = "drop" if self.arguments.pairs else "cut or drop"
+            problem = f"has {size} tokens, more than --sequence {longest} (--long {way})"
         if problem is not None:
             self.problems.add(InputError(f"{where}: {problem}"))
+            return
+        if self.arguments.pairs and size > longest:
+            self.dropped += 1
             return
         self.straddling += straddling
         first, before = len(self.documents), len(self.documents.tokens)
@@ -122,7 +130,9 @@ class Chats:
             (f"{self.arguments.name}_val.docs", chosen[VALIDATION]),
         )
         return [
-            (file, len(numbers), write_documents(output, file, self.documents, numbers)) for file, numbers in files if numbers
+            (file, len(numbers), write_documents(output, file, self.documents, numbers, self.arguments.pairs))
+            for file, numbers in files
+            if numbers
         ]
 
     def generation_config(self):
@@ -138,10 +148,10 @@ class Chats:
         """Lines for people."""
         tokens, targets = len(self.documents.tokens), count_targets(self.documents.tokens)
         yield (
-            f"{len(self.firsts)} conversations, {len(self.documents)} documents, {tokens} tokens, {100 * targets / tokens:.1f} % of "
+            f"{len(self.firsts)} {self.kind}, {len(self.documents)} documents, {tokens} tokens, {100 * targets / tokens:.1f} % of "
             f"them targets, longest {max(map(self.documents.length, range(len(self.documents))))}"
         )
-        if line := self.draw.copies_line("conversations", "tokens"):
+        if line := self.draw.copies_line(self.kind, "tokens"):
             yield line
         if self.template:
             yield from self.template_summary()
@@ -154,7 +164,7 @@ class Chats:
             yield f"keys of lines that are not used: {keys}"
         if self.problems.count:
             yield f"{self.problems.count} lines are left out"
-        if warning := self.draw.warning("conversations"):
+        if warning := self.draw.warning(self.kind):
             yield warning
 
     def template_summary(self):

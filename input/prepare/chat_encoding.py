@@ -4,6 +4,7 @@ import json
 import os
 from array import array
 
+from .conversation import Answers
 from .document_file import TARGET, count_targets
 from .documents import InputError
 from .template import Template
@@ -83,6 +84,9 @@ class ChatEncoder:
 
     @classmethod
     def documents(cls, example):
+        if isinstance(example, Answers):
+            (chosen, some), (rejected, others) = (cls.documents(one) for one in (example.chosen, example.rejected))
+            return chosen + rejected, some + others
         if example.messages is None:
             marked = [cls.completion(example.prompt, example.completion)]
         else:

@@ -150,6 +150,7 @@ def parse_arguments():
 def add_chat_options(parser):
     add = parser.add_argument_group("chats", "JSON lines with messages, or with prompt and completion").add_argument
     add("--chat", action="store_true", help="the files are chats")
+    add("--pairs", action="store_true", help="the files are chats with a chosen and a rejected answer, for preference.loss")
     add("--template", metavar="T", help="a chat template: a file, or a name if the tokenizer's folder has several")
     add(
         "--each-turn",
@@ -167,6 +168,11 @@ def add_chat_options(parser):
 
 def check_chat_options(parser, arguments):
     mine = ("each_turn", "long", "template", "date")
+    if arguments.pairs and (arguments.each_turn or arguments.long == "cut"):
+        parser.error("--each-turn and --long cut are not for --pairs, which keeps both answers whole")
+    if arguments.pairs and arguments.validation == parser.get_default("validation"):
+        arguments.validation = 0
+    arguments.chat = arguments.chat or arguments.pairs
     given = [name for name in mine if getattr(arguments, name) != parser.get_default(name)]
     if given and not arguments.chat:
         parser.error(f"--{given[0].replace('_', '-')} is for --chat")
@@ -272,8 +278,9 @@ def prepare_chat_files(arguments, files, output):
     for file, documents, tokens in written:
         print(f"  {printable(str(output.folder / file))}: {documents} documents, {tokens} tokens")
     folder = json.dumps(output.folder.as_posix(), ensure_ascii=False)[1:-1]
-    keys = zip(("files", "validation_files"), written)
-    print(f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"documents\"")
+    form = "pairs" if arguments.pairs else "documents"
+    keys = zip(("files", "validation_files"), written[:1] if arguments.pairs else written)
+    print(f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"{form}\"")
     print(*(f'{key} = ["{folder}/{file}"]' for key, (file, _, _) in keys), sep="\n")
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections import Counter
 
 from .chat_forms import alpaca_messages, calls_with_objects, json_value, message_of, system_messages, text_of_parts
 from .documents import InputError, shown, surrogate_problem
@@ -44,6 +45,22 @@ class Example:
         return sum(len(one["content"]) for one in self.messages or []) + len(self.prompt) + len(self.completion)
 
 
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """A line with a chosen and a rejected answer to the same prompt."""
+
+    chosen: Example
+    rejected: Example
+
+    def key(self):
+        content = hasher()
+        content.update(json.dumps([self.chosen.key(), self.rejected.key()]).encode())
+        return key_of(content)
+
+    def characters(self):
+        return self.chosen.characters() + self.rejected.characters()
+
+
 def form_of(value):
     """The key that tells the form of a line's object, one of FORMS; None: it has no form that is known."""
     return next((form for form, others in FORMS.items() if all(value.get(key) is not None for key in (form, *others))), None)
@@ -53,6 +70,11 @@ def needs_template(value):
     """Whether the object of a line is a chat that a template renders."""
     form = form_of(value)
     return form is not None and (form != "prompt" or isinstance(value["prompt"], list))
+
+
+def answers_need_template(value):
+    """Whether the answers of a line are messages."""
+    return isinstance(value.get("chosen"), list)
 
 
 def check_texts(value, special):
@@ -144,6 +166,39 @@ def read_example(value, special, ignored):
     check_texts([example.messages, example.tools, example.prompt, example.completion], special)
     ignored.update(key for key in value if key not in ("tools", form, *FORMS[form], *MORE_KEYS.get(form, ())))
     return example
+
+
+def read_answers(value, special, ignored):
+    """The Answers of a line's object. Without a prompt of messages, the prompt is what both conversations begin with."""
+    value = {key: one for key, one in value.items() if one is not None}
+    if missing := [key for key in ("chosen", "rejected") if key not in value]:
+        raise InputError(f"has no {missing[0]}; only {shown(list(value))}")
+    prompt, answers = value.get("prompt"), [value["chosen"], value["rejected"]]
+    if all(isinstance(answer, list) for answer in answers) and not isinstance(prompt, list):
+        shared = min(map(len, answers))
+        common = next((i for i in range(shared) if answers[0][i] != answers[1][i]), shared)
+        prompt, answers = answers[0][:common], [answer[common:] for answer in answers]
+    if answers[0] == answers[1]:
+        raise InputError("chosen and rejected are the same")
+    ignored.update(key for key in value if key not in ("prompt", "chosen", "rejected", "tools"))
+    tools = {"tools": value["tools"]} if "tools" in value else {}
+    return Answers(
+        *(
+            read_answer(name, {"prompt": prompt, "completion": answer, **tools}, special)
+            for name, answer in zip(("chosen", "rejected"), answers)
+        )
+    )
+
+
+def read_answer(name, value, special):
+    try:
+        if value["prompt"] == []:  # the conversations differ from their first message on
+            return read_example(
+                {**value, "prompt": None, "messages": value["completion"], "completion": None}, special, Counter()
+            )
+        return read_example(value, special, Counter())
+    except InputError as error:
+        raise InputError(f"{name}: {error.args[0]}") from error
 
 
 def messages_of(value, form):
