@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes one self-contained HTML page of runs: their table, loss, throughput, goodput, nodes, memory, traffic and decks.
+"""Makes one self-contained HTML page of runs: their table, loss, preferences, throughput, goodput, nodes, memory, traffic and decks.
 
 A run is a metrics file (run.metrics) or a folder that contains one. Several runs are drawn over each other. They are named by the keys
 of their decks that differ, otherwise by their files. The pictures can also be written as PNG files (--png FOLDER), and the curves for
@@ -20,6 +20,7 @@ import plot_goodput
 import plot_loss
 import plot_memory
 import plot_nodes
+import plot_preferences
 import plot_throughput
 import plot_traffic
 import records
@@ -51,6 +52,10 @@ def pictures(runs, axis):
         yield ("loss", "Loss", "The loss of every step (pale) and its mean over a thirtieth of the run, validation and evaluations as "
                "marks; below it the gradient norm before clipping and the learning rate. Ticks at the foot are restarts.",
                plot_loss.draw(stepping, axis))  # fmt: skip
+        if plot_preferences.with_pairs(stepping):
+            yield ("preferences", "Preferences", "Rewards of the chosen and the rejected answers of every step (pale), their means over a thirtieth "
+                   "of the run, and the share of pairs whose chosen answer has the larger one.",
+                   plot_preferences.draw(plot_preferences.with_pairs(stepping), axis))  # fmt: skip
         yield ("throughput", "Throughput", "Every step (pale) and the median over a thirtieth of the run. MFU: the share of the "
                "peak that the model's own operations reach.", plot_throughput.draw(stepping, axis))  # fmt: skip
     if with_goodput(runs):
@@ -103,7 +108,7 @@ def description_of(name, title, runs):
         return f"{title}: " + "; ".join(tables.goodput_text(run, times) for run, times in with_goodput(runs))
     if name == "nodes":
         return f"{title}: " + "; ".join(tables.nodes_text(run) for run in with_nodes(runs))
-    found, text = {"loss": ([run for run in runs if run.steps], summary.loss_words), "throughput": ([run for run in runs if run.steps], summary.speed_words),
+    found, text = {"preferences": (plot_preferences.with_pairs(runs), plot_preferences.words), "loss": ([run for run in runs if run.steps], summary.loss_words), "throughput": ([run for run in runs if run.steps], summary.speed_words),
                    "memory": (ended(runs, "memory"), plot_memory.words), "traffic": (ended(runs, "traffic"), plot_traffic.words)}[name]  # fmt: skip
     return f"{title}: " + "; ".join(f"{run.name}: {text(run)}" for run in found)
 

@@ -24,7 +24,7 @@ SHAPES = {
     "start": {"first_step": COUNT, "process_seconds": NUMBER, "deck": TEXT, "hosts": [TEXT], "grid": {"data": COUNT, "tensor": COUNT}, "steps": COUNT,
               "versions": {NAMES: TEXT}, "parameters": COUNT, "precision": TEXT, "peak": {"flops_per_second": NUMBER, "source": TEXT, "disturbed": TRUTH}},
     "step": {"loss": OPTIONAL, "grad_norm": OPTIONAL, "lr": OPTIONAL, "tokens": COUNT, "tokens_per_second": OPTIONAL, "mfu": OPTIONAL, "loss_scale": OPTIONAL,
-             "skipped": TRUTH},
+             "skipped": TRUTH, "pairs": COUNT, "chosen_reward": OPTIONAL, "rejected_reward": OPTIONAL, "accuracy": OPTIONAL},
     "validation": {"loss": OPTIONAL},
     "evaluation": {"loss": OPTIONAL, "name": TEXT},
     "nodes": {"steps": COUNT, "count": COUNT, "by": TEXT, "compute_seconds": SPREAD, "wait_seconds": SPREAD, "nodes": [NODE]},

@@ -12,14 +12,16 @@ pip install tensorboard, in a venv made by python3 -m venv --system-site-package
 TREE = Path(__file__).resolve().parents[1] / ".deps/tensorboard"  # where cmake/debian.sh tests installs it
 
 COLUMNS = {"loss": "loss/training", "grad_norm": "training/gradient_norm", "lr": "training/learning_rate", "loss_scale": "training/loss_scale",
-           "tokens_per_second": "throughput/tokens_per_second", "mfu": "throughput/mfu"}  # fmt: skip
+           "tokens_per_second": "throughput/tokens_per_second", "mfu": "throughput/mfu", "chosen_reward": "preferences/chosen_reward",
+           "rejected_reward": "preferences/rejected_reward", "accuracy": "preferences/accuracy"}  # fmt: skip
 
 
 def scalars(run):
     """(step, tag, value) of everything that TensorBoard draws, where steps are counts of steps done."""
     for record in run.steps:
         for column, tag in COLUMNS.items():
-            yield record["step"] + 1, tag, record.get(column)
+            if column in record:
+                yield record["step"] + 1, tag, record[column]
     for name, found in [("validation", run.validations), *run.evaluations.items()]:
         for record in found:
             yield record["step"], f"loss/{name}", record.get("loss")

@@ -12,7 +12,9 @@ import scripts
 from scripts import SCRIPTS
 
 # isort: split
+import plot_preferences
 import records
+import report
 import synthetic
 
 START = {"event": "start", "first_step": 0}
@@ -44,6 +46,23 @@ class Plots(scripts.Scripts):
 
     def test_memory_is_drawn(self):
         self.check_picture("plot_memory.py", self.run_file)
+
+    def test_preferences_are_drawn(self):
+        result, _ = self.draw("plot_preferences.py", self.run_file)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("has no steps with pairs", result.stderr)
+        some = self.folder / "some.jsonl"
+        rewards = lambda n: {"pairs": 4, "chosen_reward": 0.1 * n, "rejected_reward": -0.2 * n, "accuracy": 0.75}
+        records_of = [START, *(step(n, grad_norm=1.0, lr=1.0, **rewards(n)) for n in range(40)), step(40)]
+        some.write_text("".join(json.dumps(record) + "\n" for record in records_of))
+        self.check_picture("plot_preferences.py", some)
+        self.check_picture("plot_preferences.py", some, self.run_file)
+        (run,) = records.read_all([some])
+        said = "rewards 3.9 and -7.8 in the last step, in which the chosen answer wins 75 % of the pairs"
+        self.assertEqual(plot_preferences.words(run), said)
+        titles = [title for _, title, _, _ in report.pictures([run], "steps")]
+        self.assertEqual(titles, ["Loss", "Preferences", "Throughput"])
+        self.assertEqual(report.description_of("preferences", "Preferences", [run]), f"Preferences: some: {said}")
 
     def test_two_runs_share_a_picture(self):
         other = self.folder / "other.jsonl"
