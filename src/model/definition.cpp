@@ -23,7 +23,7 @@ Recomputed recomputed_per_token(const param::Trace& training) {
 // Both families of the deck are transformers. Select other kinds of models by their family here.
 std::shared_ptr<const Definition> define(const deck::Config& config) {
   return std::make_shared<TransformerDefinition>(config.model, config.recompute, config.train,
-                                                 config.lora);
+                                                 config.lora, config.preference.loss);
 }
 
 std::vector<std::string> parameter_names(const deck::Config& config) {

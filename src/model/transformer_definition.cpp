@@ -206,7 +206,11 @@ param::Table TransformerDefinition::table(const TensorRank& tensor) const {
 param::Trace TransformerDefinition::training_trace() const {
   param::Trace trace = transformer_trace(model_, recompute_.mode, lora_);
   const Parts parts(model_, {}, lora_, {}, train_.tile_rows);
-  for (param::Operation& operation : trace) operation.work = parts.work_of(operation, recompute_);
+  for (param::Operation& operation : trace) {
+    operation.work = parts.work_of(operation, recompute_);
+    if (operation.pass == param::Pass::loss && repeats_head())
+      operation.work.recomputed += parts.head.forward_work({}).operations;
+  }
   return trace;
 }
 
@@ -222,6 +226,7 @@ std::vector<ModelCollective> TransformerDefinition::tensor_collectives(const Ten
   const Parts parts(model_, tensor, lora_, {}, train_.tile_rows);
   Work work = parts.training(pass);
   work += parts.recomputed(pass, recompute_.mode);
+  if (repeats_head()) work += parts.head.forward_work(pass);
   for (Index i = 0; recompute_.partition && i < model_.layers; ++i)
     work.messages.gather_stream(comm::Purpose::checkpointed_activations);
   return work.messages.tensor();

@@ -10,8 +10,13 @@ namespace kzero::model {
 class TransformerDefinition : public Definition {
  public:
   TransformerDefinition(const deck::Model& model, const deck::Recompute& recompute,
-                        const deck::Train& train = {}, deck::Lora lora = {})
-      : model_(model), recompute_(recompute), train_(train), lora_(std::move(lora)) {}
+                        const deck::Train& train = {}, deck::Lora lora = {},
+                        deck::PreferenceLoss preference = deck::PreferenceLoss::none)
+      : model_(model),
+        recompute_(recompute),
+        train_(train),
+        lora_(std::move(lora)),
+        preference_(preference) {}
 
   param::Table table(const TensorRank& tensor) const override;
   param::Trace training_trace() const override;
@@ -32,10 +37,14 @@ class TransformerDefinition : public Definition {
   std::unique_ptr<Model<fp16>> make_as(fp16 type, memory::Arenas& arenas,
                                        const Resources& resources) const override;
 
+  /// Whether the loss needs those of all rows before their gradients.
+  bool repeats_head() const { return preference_ != deck::PreferenceLoss::none; }
+
   deck::Model model_;
   deck::Recompute recompute_;
   deck::Train train_;
   deck::Lora lora_;
+  deck::PreferenceLoss preference_;
 };
 
 /// The units in forward order: 0 is the embedding, 1 .. L are the blocks, L + 1 is the head. With

@@ -89,6 +89,22 @@ class Bits(Preferred):
         self.expect(self.train(*options, "zero.stage=3", ranks=3), 0)
         self.assertEqual(preferences_of(self.folder / "metrics.jsonl"), one)
 
+    def test_tensor_ranks_send_what_the_plan_says(self):
+        self.expect(self.train("checkpoint.folder=", ranks=1), 0)
+        one = preferences_of(self.folder / "metrics.jsonl")
+        for options in ((), ("model.sequence_parallel=true",)):
+            with self.subTest(options):
+                self.expect(self.train("checkpoint.folder=", "grid.tensor=3", *options, ranks=3), 0)
+                for found, expected in zip(preferences_of(self.folder / "metrics.jsonl")[1], one[1]):
+                    self.assertEqual(found[0], expected[0])
+                    self.assertAlmostEqual(found[1], expected[1], 5)
+                    self.assertAlmostEqual(found[2], expected[2], 5)
+                (end,) = records(self.folder / "metrics.jsonl", "end")
+                rows = [row for row in end["traffic"] if row["group"] == "tensor"]
+                self.assertTrue(rows)
+                for row in rows:
+                    self.assertEqual(row["elements_per_step"], row["expected_elements_per_step"], row)
+
 
 class References(Preferred):
     def refuse(self, code, text, *options):
