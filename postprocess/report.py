@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes one self-contained HTML page of runs: their table, loss, preferences, throughput, goodput, nodes, memory, traffic and decks.
+"""Makes one self-contained HTML page of runs: their table, loss, preferences, throughput, experts, goodput, nodes, memory, traffic and decks.
 
 A run is a metrics file (run.metrics) or a folder that contains one. Several runs are drawn over each other. They are named by the keys
 of their decks that differ, otherwise by their files. The pictures can also be written as PNG files (--png FOLDER), and the curves for
@@ -10,12 +10,14 @@ import argparse
 import io
 from pathlib import Path
 
+import experts
 import figure
 import goodput
 import matplotlib.pyplot as plt
 import naming
 import output_file
 import page
+import plot_experts
 import plot_goodput
 import plot_loss
 import plot_memory
@@ -41,6 +43,10 @@ def with_goodput(runs):
     return [(run, times) for run, times in found if times]
 
 
+def with_experts(runs):
+    return [run for run in runs if experts.of(run)]
+
+
 def with_nodes(runs):
     return [run for run in runs if run.nodes][:MAX_PANELS]
 
@@ -58,6 +64,11 @@ def pictures(runs, axis):
                    plot_preferences.draw(plot_preferences.with_pairs(stepping), axis))  # fmt: skip
         yield ("throughput", "Throughput", "Every step (pale) and the median over a thirtieth of the run. MFU: the share of the "
                "peak that the model's own operations reach.", plot_throughput.draw(stepping, axis))  # fmt: skip
+    if with_experts(runs):
+        yield ("experts", "Experts", "The choices of a block's busiest expert over the mean of its experts, and the entropy of their shares over "
+               "that of equal shares. Both are 1 if the experts have equal shares. The first is model.experts / model.experts_per_token if "
+               "every token chooses the same experts. Every step is pale; the lines are means over a thirtieth of the run.",
+               plot_experts.draw(stepping, axis))  # fmt: skip
     if with_goodput(runs):
         yield ("goodput", "Goodput", "Where the time went from the first start to the last record of a run, over all its launches. "
                "Pauses after a completed launch do not count.", plot_goodput.draw(with_goodput(runs)))  # fmt: skip
@@ -96,6 +107,9 @@ def tables_below(name, runs):
             if times.interruptions:
                 yield page.caption(f"Interruptions of {run.name}")
                 yield page.table(*tables.of_interruptions(times))
+    if name == "experts":
+        for run in with_experts(runs):
+            yield page.caption(f"Last steps of {run.name}: {experts.words(run)}.")
     if name == "nodes":
         for run in with_nodes(runs):
             yield page.caption(f"{plot_nodes.what(run).capitalize()} of {run.name}")
@@ -108,7 +122,8 @@ def description_of(name, title, runs):
         return f"{title}: " + "; ".join(tables.goodput_text(run, times) for run, times in with_goodput(runs))
     if name == "nodes":
         return f"{title}: " + "; ".join(tables.nodes_text(run) for run in with_nodes(runs))
-    found, text = {"preferences": (plot_preferences.with_pairs(runs), plot_preferences.words), "loss": ([run for run in runs if run.steps], summary.loss_words), "throughput": ([run for run in runs if run.steps], summary.speed_words),
+    found, text = {"loss": ([run for run in runs if run.steps], summary.loss_words), "preferences": (plot_preferences.with_pairs(runs), plot_preferences.words),
+                   "throughput": ([run for run in runs if run.steps], summary.speed_words), "experts": (with_experts(runs), experts.words),
                    "memory": (ended(runs, "memory"), plot_memory.words), "traffic": (ended(runs, "traffic"), plot_traffic.words)}[name]  # fmt: skip
     return f"{title}: " + "; ".join(f"{run.name}: {text(run)}" for run in found)
 

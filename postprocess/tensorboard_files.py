@@ -3,9 +3,12 @@
 import importlib.util
 import math
 import re
+import statistics
 import sys
 import time
 from pathlib import Path
+
+import experts
 
 MISSING = """--tensorboard needs the Python package tensorboard ({}): `bash cmake/debian.sh tests` installs what of it writes files; or
 pip install tensorboard, in a venv made by python3 -m venv --system-site-packages VENV, which sees matplotlib too"""
@@ -14,6 +17,8 @@ TREE = Path(__file__).resolve().parents[1] / ".deps/tensorboard"  # where cmake/
 COLUMNS = {"loss": "loss/training", "grad_norm": "training/gradient_norm", "lr": "training/learning_rate", "loss_scale": "training/loss_scale",
            "tokens_per_second": "throughput/tokens_per_second", "mfu": "throughput/mfu", "chosen_reward": "preferences/chosen_reward",
            "rejected_reward": "preferences/rejected_reward", "accuracy": "preferences/accuracy"}  # fmt: skip
+EXPERTS = {"experts/load_largest_block": (experts.LOAD, max), "experts/load_median_block": (experts.LOAD, statistics.median),
+           "experts/entropy_least_block": (experts.ENTROPY, min), "experts/entropy_median_block": (experts.ENTROPY, statistics.median)}  # fmt: skip
 
 
 def scalars(run):
@@ -22,6 +27,10 @@ def scalars(run):
         for column, tag in COLUMNS.items():
             if column in record:
                 yield record["step"] + 1, tag, record[column]
+    steps = experts.of(run)
+    for tag, (value, pick) in EXPERTS.items():
+        for record, found in zip(run.steps, experts.over_blocks(steps, value, pick)):
+            yield record["step"] + 1, tag, found
     for name, found in [("validation", run.validations), *run.evaluations.items()]:
         for record in found:
             yield record["step"], f"loss/{name}", record.get("loss")

@@ -14,7 +14,7 @@ import scripts  # noqa: F401 first: makes the scripts' folder known
 # isort: split
 import records
 import report
-from test_report import write_run
+from test_report import EXPERTS, write_run
 
 WRONG = [None, True, -1, 2**70, 1.5, 1e400, float("nan"), "x", "$\\frac$", "", [], [1], {}, {"a": {}}, [[]], [{}]]
 
@@ -49,7 +49,7 @@ class Damage(unittest.TestCase):
         spread = {"min": 1.0, "mean": 1.0, "max": 1.5}
         node = {"event": "nodes", "step": 4, "steps": 4, "seconds": 2.0, "by": "node", "count": 1, "compute_seconds": spread, "wait_seconds": spread,
                 "nodes": rows}  # fmt: skip
-        lines = [json.loads(line) for line in write_run(self.path).read_text().splitlines()]
+        lines = [json.loads(line) for line in write_run(self.path, step=EXPERTS).read_text().splitlines()]
         lines[0]["process_seconds"] = 1.0
         self.lines = [{**line, "time": 100.0 + i} for i, line in enumerate([*lines[:-1], node, lines[-1]])]
 
@@ -63,6 +63,7 @@ class Damage(unittest.TestCase):
                     report.png_of(picture)
                     drawn.append((name, title, text, bytes(24)))
                 "".join(report.sections(runs, drawn))
+                "".join(report.tables_below("experts", runs))
             except SystemExit as end:
                 self.assertRegex(str(end), r"^[^\n]+: [^\n]+$")
         return said.getvalue()

@@ -119,6 +119,65 @@ class Plots(scripts.Scripts):
         self.assertRegex(result.stderr, r"^\S+ has no matplotlib: install it .*\n$")
 
 
+class Experts(scripts.Scripts):
+    def write(self, name, *loads):
+        """A run whose steps have these loads of blocks."""
+        lines = [
+            {**step(i), "expert_load": load, "expert_entropy": [1 / max(1, one) for one in load]}
+            for i, load in enumerate(loads)
+        ]
+        path = self.folder / name
+        path.write_text("".join(json.dumps(line) + "\n" for line in [START, *lines]))
+        return path
+
+    def axes(self, *files):
+        import matplotlib.pyplot as plt
+        import plot_experts
+
+        picture = plot_experts.draw(records.read_all(files), "steps")
+        self.addCleanup(plt.close, picture)
+        return picture.axes
+
+    def curve(self, axes, label):
+        (line,) = [line for line in axes.lines if line.get_label() == label]
+        return list(line.get_ydata())
+
+    def test_few_blocks_have_a_line_each_with_a_gap_where_there_is_no_choice(self):
+        load, entropy = self.axes(self.write("few.jsonl", [1.5, 2.0], [0.0, 2.0], [0.0, 2.0], [2.5, 4.0]))
+        self.assertEqual(str(self.curve(load, "block 0")), "[1.5, 1.5, 2.5, 2.5]")
+        raw = [line for line in load.lines if line.get_alpha()]
+        self.assertEqual(str(list(raw[0].get_ydata())), "[1.5, nan, nan, 2.5]")
+        self.assertEqual(self.curve(entropy, "block 1"), [0.5, 0.5, (0.5 + 0.5 + 0.25) / 3, 0.375])
+
+    def test_many_blocks_are_a_band_around_their_median(self):
+        load, _ = self.axes(self.write("many.jsonl", *3 * [[1.5, 2, 3, 4, 5, 6, 7.5]], 7 * [0.0]))
+        self.assertEqual(self.curve(load, "median block"), 4 * [4.0])
+        (band,) = load.collections
+        self.assertEqual(band.get_label(), "all 7 blocks")
+        self.assertEqual((band.get_datalim(load.transData).y0, band.get_datalim(load.transData).y1), (1.5, 7.5))
+
+    def test_a_dense_run_keeps_its_colour(self):
+        import figure
+
+        dense, mixture = self.write("dense.jsonl", [], []), self.write("mixture.jsonl", [2.0], [2.0])
+        load, _ = self.axes(dense, mixture)
+        self.assertEqual({line.get_label() for line in load.lines if line.get_alpha() is None}, {"block 0", "equal shares"})
+        other = self.write("other.jsonl", [2.0], [2.0])
+        load, _ = self.axes(dense, mixture, other)
+        colors = {line.get_label(): line.get_color() for line in load.lines}
+        self.assertEqual([colors[f"{name}: median block"] for name in ("mixture", "other")], figure.COLORS[1:3])
+
+    def test_the_script_draws_or_says_that_there_are_none(self):
+        for files in (["few.jsonl", [1.5, 2.0], [1.4, 1.8]], ["many.jsonl", *20 * [list(range(2, 12))]]):
+            self.check_picture("plot_experts.py", self.write(*files))
+        dense = self.write("dense.jsonl", [], [])
+        result, _ = self.draw("plot_experts.py", dense)
+        self.assertEqual(
+            (result.returncode, result.stderr),
+            (1, "dense: has no record of experts; its model has none, or the file is of an older kzero\n"),
+        )
+
+
 class Styles(unittest.TestCase):
     def test_runs_differ_by_hue_and_by_dash_and_marker(self):
         import figure

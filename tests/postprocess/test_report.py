@@ -31,6 +31,8 @@ files = ["<b>.txt"]
 metrics = "{metrics}"
 """
 
+EXPERTS = {"expert_load": [1.5, 3.0, 0.0], "expert_entropy": [0.9, 0.5, 0.0]}  # of two blocks, and one without choices
+
 
 def write_run(path, stage=1, precision="fp32", **changes):
     """A run of some steps with all that a record can have."""
@@ -41,7 +43,7 @@ def write_run(path, stage=1, precision="fp32", **changes):
         {"event": "start", "first_step": 0, "deck": deck, "hosts": ["a", "a"], "grid": {"data": 2, "tensor": 1}, "stage": stage,
          "precision": precision, "parameters": 842496, "steps": 9, "threads": 1, "versions": {"kzero": "0.1.0", "git": "<i>"}},
         *({"event": "step", "step": n, "loss": 1.0, "grad_norm": 1.0, "lr": 1e-3, "tokens": 50, "seconds": 0.5, "tokens_per_second": 100.0,
-           "mfu": 0.25, "loss_scale": changes.get("scale", 1), "skipped": n == 3} for n in range(9)),
+           "mfu": 0.25, "loss_scale": changes.get("scale", 1), "skipped": n == 3, **changes.get("step", {})} for n in range(9)),
         {"event": "validation", "step": 4, "loss": 2.5, "tokens": 10, "seconds": 1.5},
         {"event": "evaluation", "name": "wiki", "step": 4, "loss": 3.25, "tokens": 10, "seconds": 1.0},
         {"event": "evaluation", "name": "wiki", "step": 9, "loss": 3.125, "tokens": 10, "seconds": 1.0},
@@ -108,6 +110,16 @@ class Report(scripts.Scripts):
                                 "throughput: run: 100 tokens/s, MFU 25.0 %, medians",
                                 "memory: run: rank 0, 80 B planned, 80 B at the peak, 8.79 KiB resident",
                                 "traffic: run: all_gather of parameters over data: 400 B a step, 396 B expected"])  # fmt: skip
+
+    def test_experts_have_a_section_if_a_run_has_any(self):
+        dense = write_run(self.folder / "dense.jsonl")
+        self.assertNotIn("Experts", self.page(dense).texts)
+        page = self.page(dense, write_run(self.folder / "mixture.jsonl", step=EXPERTS), "--png", self.folder / "png")
+        self.assertIn("Experts", page.texts)
+        self.assertTrue((self.folder / "png/experts.png").exists())
+        said = "mixture: block 1 has the busiest expert, 3.00 times the mean, and entropy 0.500; medians of 2 blocks 2.25 and 0.700"
+        self.assertIn(f"Last steps of {said}.", page.texts)
+        self.assertIn(f"Experts: {said}", [dict(attributes).get("alt") for _, attributes in page.starts])
 
     def test_texts_of_a_run_are_no_tags(self):
         page = self.page(write_run(self.folder / "metrics.jsonl"))
@@ -216,6 +228,14 @@ class TensorBoard(scripts.Scripts):
         self.assertIn((4, "loss/validation", 2.5), found)
         when = tensorboard_files.clock(run)
         self.assertAlmostEqual(when(9) - when(4), 2.5, places=3)
+
+    def test_experts_have_the_least_even_and_the_median_block(self):
+        runs = records.read_all([write_run(self.folder / f"{i}.jsonl", step=step) for i, step in enumerate((EXPERTS, {}))])
+        found, of_dense = ([one for one in tensorboard_files.scalars(run) if one[1].startswith("experts/")] for run in runs)
+        self.assertEqual([(tag, round(value, 6)) for step, tag, value in found if step == 9],
+                         [("experts/load_largest_block", 3.0), ("experts/load_median_block", 2.25), ("experts/entropy_least_block", 0.5),
+                          ("experts/entropy_median_block", 0.7)])  # fmt: skip
+        self.assertEqual((len(found), of_dense), (36, []))
 
     def test_event_files_hold_the_curves(self):
         runs = [write_run(self.folder / f"{stage}.jsonl", stage=stage) for stage in (1, 2)]
