@@ -13,10 +13,12 @@
 #include "checkpoint/reader.hpp"
 #include "convert/adapter_export.hpp"
 #include "convert/architecture.hpp"
+#include "convert/average.hpp"
 #include "convert/config_export.hpp"
 #include "convert/export.hpp"
 #include "convert/import.hpp"
 #include "convert/weight_files.hpp"
+#include "deck/architecture.hpp"
 #include "deck/quantity.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
@@ -31,6 +33,8 @@ namespace kzero::app {
 
 namespace {
 
+constexpr int max_paths = 10'000;
+
 void print_written(const std::vector<std::string>& files, const std::string& folder) {
   std::cout << printable(fmt::format("wrote {} to {}", fmt::join(files, ", "), folder)) << '\n';
 }
@@ -40,8 +44,53 @@ deck::Config deck_of(const checkpoint::Found& found) {
   return deck::read({"the checkpoint's deck", found.manifest.deck}, {});
 }
 
-void export_adapter(const checkpoint::Found& found, const ConvertArguments& arguments,
+/// What is converted: the weights of one checkpoint, or an average of several.
+struct Converted {
+  std::vector<checkpoint::Found> parts;
+  convert::ExportSource weights;
+
+  const checkpoint::Found& last() const { return parts.back(); }  // describes the result
+};
+
+checkpoint::Found open_checkpoint(const grid::Group& world, const std::string& path) {
+  KZERO_REQUIRE(!path.ends_with(".safetensors"), ExitCode::usage,
+                "{}: a safetensors file becomes a checkpoint with --deck DECK", path);
+  std::vector<std::string> problems;
+  checkpoint::Found found = checkpoint::open(world, path, engine::saved_parameters, problems);
+  for (const std::string& problem : problems)
+    std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
+  return found;
+}
+
+convert::ExportSource average_of(const std::vector<checkpoint::Found>& parts,
+                                 const std::string& rule, const std::string& array) {
+  std::vector<Index> steps;
+  steps.reserve(parts.size());
+  for (const checkpoint::Found& part : parts) steps.push_back(part.manifest.step);
+  const std::vector<double> weights = convert::average_weights(rule, steps);
+  convert::require_alike(parts);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    std::cout << fmt::format("average     {} of {}\n", weights[i],
+                             printable(parts[i].path.string()));
+  return convert::averaged_weights(parts, weights, array);
+}
+
+/// Opens the checkpoints and reads no weights. The result refers to its own parts.
+void open_converted(const grid::Group& world, const ConvertArguments& arguments,
+                    Converted& converted) {
+  std::string array;
+  for (std::size_t i = 0; i + 1 < arguments.paths.size(); ++i) {
+    converted.parts.push_back(open_checkpoint(world, arguments.paths[i]));
+    array = checkpoint::weights_in(converted.last(), arguments.is_average);
+  }
+  converted.weights = arguments.average.empty()
+                          ? convert::checkpoint_weights(converted.last(), array)
+                          : average_of(converted.parts, arguments.average, array);
+}
+
+void export_adapter(const Converted& converted, const ConvertArguments& arguments,
                     const convert::ExportOptions& options) {
+  const checkpoint::Found& found = converted.last();
   KZERO_REQUIRE(!arguments.shard_bytes && arguments.tokenizer.empty(), ExitCode::usage,
                 "{}: holds adapters alone, which become one file without a tokenizer; --shard-size "
                 "and --tokenizer need --merge",
@@ -50,11 +99,12 @@ void export_adapter(const checkpoint::Found& found, const ConvertArguments& argu
                 "{}: holds adapters alone; run `kzero convert --merge {} FOLDER`, and then with "
                 "--experts on FOLDER",
                 found.path.string(), found.path.string());
-  KZERO_REQUIRE(!arguments.to.ends_with(".safetensors"), ExitCode::usage,
-                "{}: adapters become a folder with two files; name a folder", arguments.to);
+  KZERO_REQUIRE(!arguments.to().ends_with(".safetensors"), ExitCode::usage,
+                "{}: adapters become a folder with two files; name a folder", arguments.to());
   // The deck's model.initial is the path of the weights on which the adapters were trained.
-  print_written(convert::export_adapter(found, arguments.to, deck_of(found).model.initial, options),
-                arguments.to);
+  print_written(convert::export_adapter(found, converted.weights, arguments.to(),
+                                        deck_of(found).model.initial, options),
+                arguments.to());
 }
 
 /// The parameters of the model itself, without adapters.
@@ -70,11 +120,11 @@ convert::ExportSource with_experts(const convert::ExportSource& dense,
 }
 
 convert::ExportTarget target_of(const ConvertArguments& arguments) {
-  convert::ExportTarget target = convert::export_target(arguments.to);
+  convert::ExportTarget target = convert::export_target(arguments.to());
   KZERO_REQUIRE(target.is_folder || !arguments.shard_bytes, ExitCode::usage,
-                "--shard-size divides weights in a folder; {} is one file", arguments.to);
+                "--shard-size divides weights in a folder; {} is one file", arguments.to());
   KZERO_REQUIRE(target.is_folder || arguments.tokenizer.empty(), ExitCode::usage,
-                "--tokenizer is copied into a folder; {} is one file", arguments.to);
+                "--tokenizer is copied into a folder; {} is one file", arguments.to());
   return target;
 }
 
@@ -98,15 +148,16 @@ void export_model(convert::ExportSource source, const ConvertArguments& argument
   print_written(files, folder.empty() ? "." : folder.string());
 }
 
-void export_merged(const checkpoint::Found& found, const ConvertArguments& arguments,
+void export_merged(const Converted& converted, const ConvertArguments& arguments,
                    const convert::ExportOptions& options) {
+  const checkpoint::Found& found = converted.last();
   deck::Config config;
   config.model = found.manifest.model;
   const param::Table table = table_of(config);
   const std::string path = deck_of(found).model.initial;
   const convert::Weights base(path, config.model, table);
   print_note(base.note());
-  export_model(convert::merged_weights(found, base, path, table, options.array), arguments,
+  export_model(convert::merged_weights(found, converted.weights, base, path, table), arguments,
                options);
 }
 
@@ -116,23 +167,19 @@ convert::ExportOptions options_of(const ConvertArguments& arguments) {
 }
 
 void export_checkpoint(const grid::Group& world, const ConvertArguments& arguments) {
-  const std::string& from = arguments.from;
-  KZERO_REQUIRE(!from.ends_with(".safetensors"), ExitCode::usage,
-                "{}: a safetensors file becomes a checkpoint with --deck DECK", from);
   target_of(arguments);
-  std::vector<std::string> problems;
-  const checkpoint::Found found = checkpoint::open(world, from, engine::saved_parameters, problems);
-  for (const std::string& problem : problems)
-    std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
+  Converted converted;
+  open_converted(world, arguments, converted);
+  const checkpoint::Found& found = converted.last();
   KZERO_REQUIRE(found.manifest.adapters || !arguments.merge, ExitCode::usage,
                 "--merge is for checkpoints of adapters; {} holds all weights",
                 found.path.string());
   convert::ExportOptions options = options_of(arguments);
-  options.array = checkpoint::weights_in(found, arguments.is_average);
   options.origin = convert::origin_of(found);
-  if (found.manifest.adapters && !arguments.merge) return export_adapter(found, arguments, options);
-  if (arguments.merge) return export_merged(found, arguments, options);
-  convert::ExportSource source = convert::checkpoint_weights(found, options.array);
+  if (found.manifest.adapters && !arguments.merge)
+    return export_adapter(converted, arguments, options);
+  if (arguments.merge) return export_merged(converted, arguments, options);
+  convert::ExportSource source = converted.weights;
   if (arguments.upcycling.experts > 0) source.model.init_std = deck_of(found).model.init_std;
   export_model(std::move(source), arguments, options);
 }
@@ -147,7 +194,7 @@ bool is_hugging_face(const std::string& from) {
 
 /// Exports Hugging Face's weights as a mixture of experts.
 void export_upcycled(const ConvertArguments& arguments) {
-  const std::string& from = arguments.from;
+  const std::string& from = arguments.from();
   KZERO_REQUIRE(!arguments.is_average, ExitCode::usage,
                 "--ema is for checkpoints; {} is a Hugging Face model", from);
   target_of(arguments);
@@ -166,26 +213,67 @@ void export_upcycled(const ConvertArguments& arguments) {
   export_model(convert::file_weights(weights, from, config.model, table), arguments, options);
 }
 
+/// What a checkpoint for the deck's training records.
+checkpoint::Manifest manifest_of(const deck::Config& config) {
+  const auto optimizer = optim::make_optimizer(config.optimizer);
+  checkpoint::Manifest manifest;
+  manifest.deck = deck::resolved(config);
+  manifest.model = config.model;
+  manifest.precision = name_of(config.train.precision);
+  manifest.optimizer = std::string(optimizer->kind());
+  manifest.state_arrays = optimizer->state();
+  return manifest;
+}
+
 void import_weights(const grid::Group& world, const ConvertArguments& arguments) {
   const deck::Config config = read_deck(world, arguments.deck, deck::Purpose::plan);
   const convert::Upcycling& how = arguments.upcycling;
   const deck::Config sparse =
-      how.experts > 0 ? convert::upcycled(config, how, arguments.from) : config;
-  checkpoint::Manifest manifest;
-  manifest.deck = deck::resolved(sparse);
-  manifest.model = sparse.model;
-  manifest.precision = name_of(config.train.precision);
-  manifest.state_arrays = optim::make_optimizer(config.optimizer)->state();
-  const convert::Origin origin = convert::gather_origin(config, arguments.from);
+      how.experts > 0 ? convert::upcycled(config, how, arguments.from()) : config;
+  const convert::Origin origin = convert::gather_origin(config, arguments.from());
   const param::Table table = table_of(config);
-  const convert::Weights weights(arguments.from, config.model, table);
+  const convert::Weights weights(arguments.from(), config.model, table);
   convert::ExportSource source =
-      convert::file_weights(weights, arguments.from, config.model, table);
+      convert::file_weights(weights, arguments.from(), config.model, table);
   if (how.experts > 0) source = with_experts(source, how, sparse);
-  convert::import_weights(world, source, table_of(sparse), arguments.to, manifest, origin);
+  convert::import_weights(world, source, table_of(sparse), arguments.to(), manifest_of(sparse),
+                          origin);
   print_note(weights.note());
   print_note(origin.note);
-  std::cout << "wrote " << printable(arguments.to) << '\n';
+  std::cout << "wrote " << printable(arguments.to()) << '\n';
+}
+
+/// Throws Error(usage) unless the deck describes what the checkpoint holds.
+void require_deck_of(const checkpoint::Found& found, const deck::Config& config) {
+  const std::string path = found.path.string();
+  const auto changes = deck::architecture_changes(found.manifest.model, config.model);
+  KZERO_REQUIRE(changes.empty(), ExitCode::usage,
+                "{}: is of another model than the deck ({}); set [model] as it was saved", path,
+                fmt::join(changes, "; "));
+  const std::optional<checkpoint::AdapterRecord>& saved = found.manifest.adapters;
+  const bool trains_adapters = deck::trains_adapters(config.lora);
+  KZERO_REQUIRE(trains_adapters == saved.has_value(), ExitCode::usage,
+                "{}: holds {}, but the deck trains {}; set [lora] as it was saved", path,
+                saved ? "adapters alone" : "all weights",
+                trains_adapters ? "adapters" : "all weights");
+  KZERO_REQUIRE(!saved || convert::is_same_lora(saved->lora, config.lora), ExitCode::usage,
+                "{}: its adapters have another rank, alpha or targets than the deck's; set [lora] "
+                "as it was saved",
+                path);
+}
+
+void write_average(const grid::Group& world, const ConvertArguments& arguments) {
+  const std::string& to = arguments.paths.back();
+  const deck::Config config = read_deck(world, arguments.deck, deck::Purpose::plan);
+  Converted converted;
+  open_converted(world, arguments, converted);
+  require_deck_of(converted.last(), config);
+  checkpoint::Manifest manifest = manifest_of(config);
+  manifest.adapters = converted.last().manifest.adapters;
+  const convert::Origin origin = convert::origin_of(converted.last());
+  convert::write_weights(world, converted.weights, to, manifest, origin);
+  print_note(origin.note);
+  std::cout << "wrote " << printable(to) << ": weights alone, without the optimizer's state\n";
 }
 
 void set_dtype(const std::string& name, Dtype& dtype) {
@@ -236,6 +324,7 @@ void add_upcycling_options(CLI::App& command, convert::Upcycling& upcycling) {
                       "make a mixture of this many experts of a dense model: each is a copy of its "
                       "feed-forward part; without --deck the weights may be of either form")
           ->check(CLI::Range(Index{1}, Index{1024}))
+          ->excludes(command.get_option("--average"))
           ->excludes(command.get_option("--merge"));  // whose check reads each weight once
   command
       .add_option("--top-k", upcycling.experts_per_token,
@@ -256,15 +345,18 @@ CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
   CLI::App* command =
       cli.add_subcommand("convert", "turn a checkpoint into a Hugging Face model, or back");
   command
-      ->add_option("from", arguments.from,
-                   "a checkpoint; with --deck weights: a folder, a safetensors file, or the index "
-                   "of a set of them")
-      ->required();
-  command
-      ->add_option("to", arguments.to,
-                   "a folder, made if missing, or a .safetensors file; with --deck a folder of "
-                   "checkpoints")
-      ->required();
+      ->add_option(
+          "paths", arguments.paths,
+          "what to convert, and last where to: a checkpoint, or several with --average, to "
+          "a folder, made if missing, or a .safetensors file; with --deck weights (a "
+          "folder, a safetensors file, or the index of a set of them), or checkpoints with "
+          "--average, to a folder of checkpoints")
+      ->required()
+      ->expected(2, max_paths);
+  command->add_option(
+      "--average", arguments.average,
+      "weights with which checkpoints are averaged: mean, numbers such as 0.5,0.3,0.2, or those "
+      "that emulate a decay of the learning rate: linear, cosine or 1-sqrt");
   CLI::Option* deck = command->add_option("--deck", arguments.deck.file,
                                           "the deck that describes the weights' model");
   deck->type_name(deck_value);
@@ -287,9 +379,14 @@ ExitCode convert(const ConvertArguments& arguments) {
     KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
                   world.size());
   });
-  if (!arguments.deck.file.empty()) {
+  KZERO_REQUIRE(arguments.paths.size() == 2 || !arguments.average.empty(), ExitCode::usage,
+                "there are {} things to convert to {}; --average makes one of several checkpoints",
+                arguments.paths.size() - 1, arguments.to());
+  if (!arguments.deck.file.empty() && !arguments.average.empty()) {
+    write_average(world, arguments);
+  } else if (!arguments.deck.file.empty()) {
     import_weights(world, arguments);
-  } else if (arguments.upcycling.experts > 0 && is_hugging_face(arguments.from)) {
+  } else if (arguments.upcycling.experts > 0 && is_hugging_face(arguments.from())) {
     export_upcycled(arguments);
   } else {
     export_checkpoint(world, arguments);

@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "checkpoint/format/parameter_hash.hpp"
-#include "checkpoint/reader.hpp"
 #include "convert/adapter.hpp"
 #include "convert/export_folder.hpp"
 #include "convert/finite.hpp"
@@ -25,14 +24,11 @@ using checkpoint::Range;
 
 constexpr std::string_view weight = ".weight";
 
-/// All values of a parameter in a state array of the checkpoint.
-std::vector<float> read_all(const checkpoint::Found& found, const Parameter& parameter,
-                            const std::string& array) {
+/// All values of a parameter.
+std::vector<float> read_all(const ExportSource& source, const Parameter& parameter) {
   std::vector<float> values(static_cast<std::size_t>(parameter.elements()));
-  const checkpoint::StateShard shard{
-      parameter.name, {{0, parameter.elements()}}, {{array, values}}};
-  checkpoint::read(found, std::span(&shard, 1));
-  require_finite(found.path.string(), parameter, {0, parameter.elements()}, values);
+  source.read(parameter, {0, parameter.elements()}, values);
+  require_finite(source.from, parameter, {0, parameter.elements()}, values);
   return values;
 }
 
@@ -65,12 +61,12 @@ void require_free(const fs::path& folder) {
 /// Adds scale * B A to weights one parameter after another, and hashes the weights without it.
 class Merge {
  public:
-  Merge(const checkpoint::Found& found, const Weights& base, const std::string& path,
-        const param::Table& table, std::string array)
+  Merge(const checkpoint::Found& found, const ExportSource& source, const Weights& base,
+        const std::string& path, const param::Table& table)
       : found_(found),
+        source_(source),
         base_(base),
         path_(path),
-        array_(std::move(array)),
         positions_(checkpoint::positions_of(checkpoint::parameters_of(table))) {
     const deck::Lora& lora = found.manifest.adapters->lora;
     scale_ = static_cast<float>(lora.alpha / static_cast<double>(lora.rank));
@@ -112,15 +108,15 @@ class Merge {
     if (!name_.ends_with(weight)) return;
     const std::string layer = name_.substr(0, name_.size() - weight.size());
     for (const Parameter& p : found_.manifest.parameters) {
-      if (p.name == layer + ".lora_A.weight") a_ = read_all(found_, p, array_);
-      if (p.name == layer + ".lora_B.weight") b_ = read_all(found_, p, array_);
+      if (p.name == layer + ".lora_A.weight") a_ = read_all(source_, p);
+      if (p.name == layer + ".lora_B.weight") b_ = read_all(source_, p);
     }
   }
 
   const checkpoint::Found& found_;
+  const ExportSource& source_;  // of the adapters
   const Weights& base_;
   std::string path_;
-  std::string array_;  // of the adapters
   checkpoint::Positions positions_;
   float scale_ = 1;
   std::uint64_t hash_ = 0;
@@ -130,8 +126,9 @@ class Merge {
 
 }  // namespace
 
-std::vector<std::string> export_adapter(const checkpoint::Found& found, const fs::path& folder,
-                                        const std::string& base, const ExportOptions& options) {
+std::vector<std::string> export_adapter(const checkpoint::Found& found, const ExportSource& source,
+                                        const fs::path& folder, const std::string& base,
+                                        const ExportOptions& options) {
   require_free(folder);
   make_folder(folder);
   const checkpoint::Manifest& manifest = found.manifest;
@@ -141,8 +138,8 @@ std::vector<std::string> export_adapter(const checkpoint::Found& found, const fs
   SafetensorsWriter writer(folder / adapter_weights_name, shapes, options.dtype,
                            {{base_hash_key, format_checksum(manifest.adapters->base_hash)}});
   for (const Parameter& p : manifest.parameters) {
-    const std::vector<float> values = read_all(found, p, options.array);
-    require_in_range(found.path.string(), p, {0, p.elements()}, values, options.dtype);
+    const std::vector<float> values = read_all(source, p);
+    require_in_range(source.from, p, {0, p.elements()}, values, options.dtype);
     writer.append(values);
   }
   writer.sync();
@@ -151,10 +148,10 @@ std::vector<std::string> export_adapter(const checkpoint::Found& found, const fs
   return {adapter_weights_name, adapter_config_name};
 }
 
-ExportSource merged_weights(const checkpoint::Found& found, const Weights& base,
-                            const std::string& path, const param::Table& table,
-                            const std::string& array) {
-  const auto merge = std::make_shared<Merge>(found, base, path, table, array);
+ExportSource merged_weights(const checkpoint::Found& found, const ExportSource& source,
+                            const Weights& base, const std::string& path,
+                            const param::Table& table) {
+  const auto merge = std::make_shared<Merge>(found, source, base, path, table);
   return {found.path.string(), model_of(found.manifest), checkpoint::parameters_of(table),
           [merge](const Parameter& parameter, Range range, std::span<float> values) {
             merge->read(parameter, range, values);

@@ -127,7 +127,7 @@ ExportSource file_weights(const Weights& weights, const std::string& path, const
 
 std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportTarget& target,
                                         const ExportOptions& options) {
-  return export_weights(checkpoint_weights(found, options.array), target, options);
+  return export_weights(checkpoint_weights(found, param::master_weights), target, options);
 }
 
 std::vector<std::string> export_weights(const ExportSource& source, const ExportTarget& target,

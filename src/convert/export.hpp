@@ -25,8 +25,7 @@ struct ExportTarget {
 
 struct ExportOptions {
   Dtype dtype = Dtype::fp32;
-  Index shard_bytes = default_shard_bytes;    // limit of a file of weights in a folder
-  std::string array = param::master_weights;  // the state array to export as weights
+  Index shard_bytes = default_shard_bytes;  // limit of a file of weights in a folder
   Origin origin{};
 };
 
@@ -34,7 +33,8 @@ struct ExportOptions {
 /// Any other name is a folder. Throws Error(usage) if it names another existing file.
 ExportTarget export_target(const std::filesystem::path& to);
 
-/// The values of an export: where they are from, and a check after all of them were read.
+/// The values of an export or a new checkpoint: where they are from, and a check after all of them
+/// were read once.
 struct ExportSource {
   std::string from;  // their file or folder, for messages
   /// Their model, with model.router_aux_loss, which a config.json has, too.

@@ -1,6 +1,7 @@
 #include "convert/import.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "checkpoint/folder/lock.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/writer.hpp"
+#include "convert/computed_shard.hpp"
 #include "convert/weights.hpp"
 #include "grid/agreement.hpp"
 
@@ -38,6 +40,17 @@ std::unique_ptr<checkpoint::FolderLock> take_empty(const grid::Group& group,
                   printable(others.front().string()));
   });
   return lock;
+}
+
+/// Writes the first checkpoint of a folder. Collective.
+void write_first(const grid::Group& group, const std::filesystem::path& folder,
+                 const checkpoint::Manifest& manifest, std::span<const StateShard> shards,
+                 const Origin& origin) {
+  const auto lock = take_empty(group, folder);
+  grid::collectively(group, [&] {
+    if (group.is_root()) checkpoint::update_origin(folder, origin);
+  });
+  checkpoint::write(group, folder, manifest, shards, 0);
 }
 
 /// All arrays except the master weights start from zero.
@@ -82,11 +95,7 @@ void import_weights(const grid::Group& group, const ExportSource& source, const 
   });
   for (StateShard& shard : shards)
     add_zeros(shard, spec_of(shard.parameter, table), manifest.state_arrays, zeros);
-  const auto lock = take_empty(group, folder);
-  grid::collectively(group, [&] {
-    if (group.is_root()) checkpoint::update_origin(folder, origin);
-  });
-  checkpoint::write(group, folder, manifest, shards, 0);
+  write_first(group, folder, manifest, shards, origin);
 }
 
 std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
@@ -97,6 +106,22 @@ std::string import_weights(const grid::Group& group, const std::filesystem::path
   const ExportSource source = file_weights(*weights, path.string(), manifest.model, table);
   import_weights(group, source, table, folder, std::move(manifest), origin);
   return weights->note();
+}
+
+void write_weights(const grid::Group& group, const ExportSource& source,
+                   const std::filesystem::path& folder, checkpoint::Manifest manifest,
+                   const Origin& origin) {
+  manifest.parameters = source.parameters;
+  manifest.state_arrays = {{param::master_weights}};
+  Index largest = 0;
+  for (const Parameter& parameter : source.parameters)
+    largest = std::max(largest, parameter.elements());
+  ComputedMemory memory(largest);
+  std::deque<ComputedShard> computed;
+  std::vector<StateShard> shards;
+  for (std::size_t p = group.rank(); p < source.parameters.size(); p += group.size())
+    shards.push_back(computed.emplace_back(memory, source, source.parameters[p]).shard());
+  write_first(group, folder, manifest, shards, origin);
 }
 
 }  // namespace kzero::convert

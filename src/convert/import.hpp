@@ -1,4 +1,4 @@
-// Makes a checkpoint of step 0 from Hugging Face weights.
+// Makes checkpoints of step 0 from weights alone.
 #pragma once
 
 #include <filesystem>
@@ -24,5 +24,13 @@ std::string import_weights(const grid::Group& group, const std::filesystem::path
 void import_weights(const grid::Group& group, const ExportSource& source, const param::Table& table,
                     const std::filesystem::path& folder, checkpoint::Manifest manifest,
                     const Origin& origin = {});
+
+/// Makes the checkpoint `folder`/step_00000000 of the source's values without any other state
+/// array; a training that begins with it starts its optimizer afresh. A few MiB of memory suffice
+/// for weights of any size. `manifest` provides deck, model shape, adapters, precision and
+/// optimizer. Reads each value twice. Collective over `group`.
+void write_weights(const grid::Group& group, const ExportSource& source,
+                   const std::filesystem::path& folder, checkpoint::Manifest manifest,
+                   const Origin& origin = {});
 
 }  // namespace kzero::convert

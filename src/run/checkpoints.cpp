@@ -51,6 +51,17 @@ std::vector<checkpoint::StateShard> without_optimizer_state(
   return weights;
 }
 
+/// Says that a run uses the weights of the checkpoint alone, and why. Empty if it does not.
+std::string note_on_weights_alone(const checkpoint::Manifest& m, bool goes_on,
+                                  std::string_view kind) {
+  if (m.step == 0)
+    return fmt::format("the checkpoint is of step 0: {} begins with its weights alone", kind);
+  if (goes_on) return "";
+  return fmt::format(
+      "checkpoint.reset_optimizer: {} begins with the weights alone, the checkpoint is of {}", kind,
+      m.optimizer);
+}
+
 /// Weights that a run has resumed are not those of another folder that its deck names now.
 bool has_other_source(const checkpoint::Manifest& manifest, const deck::Model& now) {
   const auto saved = deck::recorded(manifest.deck);
@@ -176,11 +187,7 @@ void Checkpoints::load(const checkpoint::Found& found,
   engine_.loaded();
   if (goes_on) checkpoint::require_saved_values(grid_.world(), found, engine_.owned_shards());
   engine_.start_optimizer_at(goes_on ? m.optimizer_start : m.step - m.skipped_steps);
-  if (!goes_on)
-    console_.note(
-        fmt::format("checkpoint.reset_optimizer: {} begins with the weights alone, the "
-                    "checkpoint is of {}",
-                    engine_.blueprint().optimizer->kind(), m.optimizer));
+  console_.note(note_on_weights_alone(m, goes_on, engine_.blueprint().optimizer->kind()));
 }
 
 std::optional<Index> Checkpoints::resume() {

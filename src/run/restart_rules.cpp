@@ -69,8 +69,10 @@ void require_same_adapters(const checkpoint::Found& found, const RunRequest& req
 
 void require_same_state(const checkpoint::Found& found, const RunRequest& request,
                         const engine::Blueprint& blueprint) {
-  if (is_of_same_optimizer(found, blueprint) || request.config.checkpoint.reset_optimizer) return;
   const checkpoint::Manifest& m = found.manifest;
+  // Before the first step every optimizer's state is zero, whether it was saved or not.
+  if (m.step == 0 || is_of_same_optimizer(found, blueprint)) return;
+  if (request.config.checkpoint.reset_optimizer) return;
   fail(ExitCode::usage,
        "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {} (optimizer.kind is "
        "\"{}\", was \"{}\"); restore [optimizer], or set checkpoint.reset_optimizer = true to "

@@ -28,7 +28,8 @@ struct Sources {
 /// any.
 /// - The checkpoint has the deck's model. Every key that the model's output depends on is compared,
 ///   including keys that do not affect shapes.
-/// - It contains the state of the deck's optimizer, or checkpoint.reset_optimizer is set.
+/// - It contains the state of the deck's optimizer, is of step 0, or the deck sets
+///   checkpoint.reset_optimizer.
 /// - The run would continue with the next sample of the same data, or checkpoint.allow_new_data
 ///   permits other data.
 /// `blueprint` and `sources` are the run's.

@@ -78,7 +78,8 @@ class AdapterTest : public FolderTest {
 
 TEST_F(AdapterTest, AnExportHasPeftsNamesShapesAndValues) {
   const checkpoint::Found found = adapter_checkpoint();
-  export_adapter(found, folder / "out", base.string(), {});
+  const ExportSource adapters = checkpoint_weights(found, param::master_weights);
+  export_adapter(found, adapters, folder / "out", base.string(), {});
   const SafetensorsFile written(folder / "out" / adapter_weights_name),
       expected(adapter / adapter_weights_name);
   ASSERT_EQ(written.tensors().size(), 12U);
@@ -99,24 +100,26 @@ TEST_F(AdapterTest, AnExportHasPeftsNamesShapesAndValues) {
 
 TEST_F(AdapterTest, AnExportReplacesOnlyWhatKzeroWrote) {
   const checkpoint::Found found = adapter_checkpoint();
-  export_adapter(found, folder / "out", "base", {});
-  EXPECT_NO_THROW(export_adapter(found, folder / "out", "base", {.dtype = Dtype::bf16}));
+  const ExportSource adapters = checkpoint_weights(found, param::master_weights);
+  export_adapter(found, adapters, folder / "out", "base", {});
+  EXPECT_NO_THROW(export_adapter(found, adapters, folder / "out", "base", {.dtype = Dtype::bf16}));
   fs::create_directory(folder / "others");
   fs::copy(adapter, folder / "others");
-  const std::string text =
-      error_of(ExitCode::files, [&] { export_adapter(found, folder / "others", "base", {}); });
+  const std::string text = error_of(
+      ExitCode::files, [&] { export_adapter(found, adapters, folder / "others", "base", {}); });
   EXPECT_TRUE(contains(text, "adapter_model.safetensors: exists and was not written by kzero"))
       << text;
 }
 
 TEST_F(AdapterTest, AMergeAddsTheProductAndRoundsOnce) {
   const checkpoint::Found found = adapter_checkpoint();
+  const ExportSource adapters = checkpoint_weights(found, param::master_weights);
   const param::Table base_table = param::base_of(table);
   const Weights weights(base, model, base_table);
   const SafetensorsFile before(base / weights_name), parts(adapter / adapter_weights_name);
   for (const Dtype dtype : {Dtype::fp32, Dtype::bf16}) {
     const fs::path to = folder / std::string(name_of(dtype));
-    export_weights(merged_weights(found, weights, base.string(), base_table, param::master_weights),
+    export_weights(merged_weights(found, adapters, weights, base.string(), base_table),
                    export_target(to), {.dtype = dtype});
     const SafetensorsFile after(to / weights_name);
     ASSERT_EQ(after.tensors().size(), before.tensors().size());
@@ -147,11 +150,12 @@ TEST_F(AdapterTest, AMergeAddsTheProductAndRoundsOnce) {
 
 TEST_F(AdapterTest, AMergeIntoOtherWeightsIsRefused) {
   checkpoint::Found found = adapter_checkpoint();
+  const ExportSource adapters = checkpoint_weights(found, param::master_weights);
   found.manifest.adapters->base_hash += 1;
   const param::Table base_table = param::base_of(table);
   const Weights weights(base, model, base_table);
   const std::string text = error_of(ExitCode::files, [&] {
-    export_weights(merged_weights(found, weights, "the base", base_table, param::master_weights),
+    export_weights(merged_weights(found, adapters, weights, "the base", base_table),
                    export_target(folder / "out"));
   });
   EXPECT_TRUE(contains(text, "its adapters were trained on weights of hash")) << text;

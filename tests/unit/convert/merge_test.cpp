@@ -77,8 +77,9 @@ TEST_F(MergeTest, AdaptersOfGpt2AreAddedToWeightsOfInAndOut) {
   for (const bool is_average : {false, true}) {
     const std::string array = checkpoint::weights_in(found, is_average);
     const fs::path to = folder / array;
-    export_weights(merged_weights(found, base, "the base", base_table, array), export_target(to),
-                   {.array = array});
+    const ExportSource adapters = checkpoint_weights(found, array);
+    export_weights(merged_weights(found, adapters, base, "the base", base_table),
+                   export_target(to));
     const SafetensorsFile after(to / weights_name);
     std::size_t changed = 0;
     for (const Tensor& tensor : before.tensors()) {
@@ -101,7 +102,8 @@ TEST_F(MergeTest, AdaptersOfGpt2AreAddedToWeightsOfInAndOut) {
 
 TEST_F(MergeTest, AnExportOfGpt2SaysHowItsWeightsLieAndIsReadAgain) {
   const checkpoint::Found found = adapter_checkpoint();
-  export_adapter(found, folder / "adapter", "the base", {});
+  export_adapter(found, checkpoint_weights(found, param::master_weights), folder / "adapter",
+                 "the base", {});
   std::ifstream file(folder / "adapter" / adapter_config_name);
   EXPECT_EQ(nlohmann::json::parse(file).at("fan_in_fan_out"), true);
   const AdapterWeights again(folder / "adapter", lora, model.family, table);
