@@ -58,6 +58,11 @@ class FaultyModel : public model::Model<T> {
     inner_->loss(parameters, batch, sum);
   }
 
+  tensor::Vector<const float> row_losses(ConstUnits parameters,
+                                         const model::Batch& batch) override {
+    return inner_->row_losses(parameters, batch);
+  }
+
   void token_losses(ConstUnits parameters, const model::Batch& batch,
                     std::span<float> losses) override {
     inner_->token_losses(parameters, batch, losses);
