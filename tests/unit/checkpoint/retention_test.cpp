@@ -117,7 +117,7 @@ LossRecord losses_until(Index sane_step) {
           .sane_step = sane_step};
 }
 
-void save_with_losses(const grid::Group& world, const fs::path& folder, Index step, Index keep,
+void save_with_losses(const grid::Group& world, const fs::path& folder, Index step, Keep keep,
                       Index sane_step) {
   const auto model = small_model();
   const Share share = filled(flat_share(model, world.rank(), world.size()), model, step);
@@ -143,6 +143,12 @@ TEST_F(Retention, LossesBeyondTheirRangePushOutNoSaneCheckpoint) {
   EXPECT_EQ(newest_sane(folder, 40, 39), folder / "step_00000030");
   EXPECT_EQ(newest_sane(folder, 40, 12), std::nullopt);
   EXPECT_EQ(newest_sane(folder, 29, 39), std::nullopt);
+}
+
+TEST_F(Retention, MultiplesOfKeepEveryStayWithoutASaneOne) {
+  // The loss has never been within its range.
+  for (const Index step : {20, 30, 40, 50}) save_with_losses(world, folder, step, {1, 20}, -1);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000040", "step_00000050"}));
 }
 
 TEST_F(Retention, OneThatIsKeptIsNotTheOnlySaneOne) {
