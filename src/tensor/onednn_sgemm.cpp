@@ -62,8 +62,8 @@ class PackedBlock {
 
 char letter(const Operand& x) { return x.transpose == Transpose::no ? 'N' : 'T'; }
 
-/// Returns whether oneDNN may divide the sums of an element among threads, so that its bits depend
-/// on their number. It does this where it has no code for AVX-512.
+/// Returns whether oneDNN may divide the sums of an element among threads wherever they are, so
+/// that its bits depend on their number. It does this where it has no code for AVX-512.
 bool divides_sums() {
   static const bool divides = !contains(instruction_set(), dnnl::cpu_isa::avx512_core);
   return divides;
@@ -101,6 +101,24 @@ dnnl_status_t tiled_sgemm(Index m, Index n, Index k, const Operand& a, const Ope
   return static_cast<dnnl_status_t>(statuses);
 }
 
+/// Computes C by calls of at most max_sum terms each, with all threads. With AVX-512, oneDNN
+/// divides longer sums of small products among threads, and those of some transposed operands.
+dnnl_status_t parts_of_sums(Index m, Index n, Index k, const Operand& a, const Operand& b,
+                            float beta, float* c, Index c_stride) {
+  constexpr Index max_sum = 256;  // 384 terms are divided, 256 never were
+  const auto* a_data = static_cast<const float*>(a.data);
+  const auto* b_data = static_cast<const float*>(b.data);
+  const Index a_step = a.transpose == Transpose::yes ? a.stride : 1;
+  const Index b_step = b.transpose == Transpose::yes ? 1 : b.stride;
+  for (Index l = 0; l == 0 || l < k; l += max_sum) {
+    const dnnl_status_t status =
+        dnnl_sgemm(letter(a), letter(b), m, n, std::min(max_sum, k - l), 1, a_data + l * a_step,
+                   a.stride, b_data + l * b_step, b.stride, l == 0 ? beta : 1, c, c_stride);
+    if (status != dnnl_success) return status;
+  }
+  return dnnl_success;
+}
+
 }  // namespace
 
 unsigned instruction_set() { return static_cast<unsigned>(dnnl::get_effective_cpu_isa()); }
@@ -119,12 +137,8 @@ bool packs_slowly(const Operand& x) {
 
 void onednn_sgemm(Index m, Index n, Index k, const Operand& a, const Operand& b, float beta,
                   float* c, Index c_stride) {
-  const auto whole = [&] {
-    return dnnl_sgemm(letter(a), letter(b), m, n, k, 1, static_cast<const float*>(a.data), a.stride,
-                      static_cast<const float*>(b.data), b.stride, beta, c, c_stride);
-  };
-  const dnnl_status_t status =
-      divides_sums() ? tiled_sgemm(m, n, k, a, b, beta, c, c_stride) : whole();
+  const dnnl_status_t status = divides_sums() ? tiled_sgemm(m, n, k, a, b, beta, c, c_stride)
+                                              : parts_of_sums(m, n, k, a, b, beta, c, c_stride);
   KZERO_REQUIRE(status == dnnl_success, ExitCode::other,
                 "oneDNN's sgemm failed with status {} for {} x {} x {}", static_cast<int>(status),
                 m, n, k);

@@ -1,5 +1,7 @@
 // A host's products have the same bits on any number of threads. oneDNN alone would divide the sums
-// of an element among three or more threads on processors without AVX-512.
+// of an element among three or more threads on processors without AVX-512. With it, it would divide
+// 384 or more terms of small products among eight threads, and it would add 1024 of a transposed
+// operand in another order on one thread than on several.
 #include <gtest/gtest.h>
 
 #include "support/products.hpp"
@@ -27,19 +29,20 @@ class ThreadCount {
 };
 
 template <class T>
-std::vector<T> product_on(int threads, Gemm& gemm, const Problem<T>& problem) {
+std::vector<T> product_on(int threads, Gemm& gemm, const Problem<T>& problem, Transpose of_b) {
   const auto [m, n, k] = problem.s;
   const Guarded<T> a(problem.a), b(problem.b), c(m * n);
   const ThreadCount count(threads);
-  gemm.run(Execution(), {.m = m,
-                         .n = n,
-                         .k = k,
-                         .a = operand(a.matrix(m, k)),
-                         .b = operand(b.matrix(k, n)),
-                         .c = c.data(),
-                         .c_stride = n,
-                         .in = dtype_of<T>,
-                         .out = dtype_of<T>});
+  gemm.run(Execution(),
+           {.m = m,
+            .n = n,
+            .k = k,
+            .a = operand(a.matrix(m, k)),
+            .b = of_b == Transpose::no ? operand(b.matrix(k, n)) : operand(b.matrix(n, k), of_b),
+            .c = c.data(),
+            .c_stride = n,
+            .in = dtype_of<T>,
+            .out = dtype_of<T>});
   return c.host();
 }
 
@@ -47,12 +50,15 @@ template <class T>
 void keeps_its_bits() {
   if (!on_host) GTEST_SKIP() << "a device's products run on its own threads";
   const auto gemm = make_gemm(GemmBackend::onednn);
-  for (const tests::Size size : {tests::Size{203, 1031, 530}, tests::Size{41, 37, 2100}}) {
+  for (const tests::Size size : {tests::Size{203, 1031, 530}, tests::Size{41, 37, 2100},
+                                 tests::Size{32, 64, 448}, tests::Size{128, 512, 1024}}) {
     const Problem<T> problem(size);
-    const std::vector<T> alone = product_on(1, *gemm, problem);
-    for (const int threads : {2, 3, 5}) {
-      EXPECT_TRUE(tests::same_bits(product_on(threads, *gemm, problem), alone))
-          << threads << " threads, " << size.m << " x " << size.n << " x " << size.k;
+    for (const Transpose of_b : {Transpose::no, Transpose::yes}) {
+      const std::vector<T> alone = product_on(1, *gemm, problem, of_b);
+      for (const int threads : {2, 3, 5, 8}) {
+        EXPECT_TRUE(tests::same_bits(product_on(threads, *gemm, problem, of_b), alone))
+            << threads << " threads, " << size.m << " x " << size.n << " x " << size.k;
+      }
     }
   }
 }
