@@ -119,7 +119,7 @@ TEST_P(OtherOptimizer, DoesNotGoOnFromAdamWsState) {
   const SharedFolder folder(group);
   Training adamw(deck_of(2), group);
   adamw.engine->initialise({});
-  save(adamw, group, folder.path(), 0);
+  save(adamw, group, folder.path(), 1);
   Training sgd = training_of(2);
   std::vector<std::string> problems;
   const auto found = checkpoint::open(group, folder.path(), engine::saved_parameters, problems);

@@ -62,12 +62,26 @@ TEST(Changes, ChangeBitsExceptInTheseKeys) {
     if (!has_others) same_bits = {table + ".*"};
     found.insert(found.end(), same_bits.begin(), same_bits.end());
   }
-  EXPECT_EQ(found,
-            (Texts{"model.init_std", "model.initial", "lora.initial", "grid.node", "zero.stage",
-                   "zero.bucket", "zero.prefetch_units", "zero.parameters", "zero.gradients",
-                   "zero.offload", "zero.overlap", "recompute.*", "train.validate_every",
-                   "train.validation_batches", "optimizer.loss_scale", "optimizer.max_skipped",
-                   "data.*", "checkpoint.*", "run.*"}));
+  EXPECT_EQ(found, (Texts{"model.init_std",
+                          "model.initial",
+                          "lora.initial",
+                          "preference.reference",
+                          "grid.node",
+                          "zero.stage",
+                          "zero.bucket",
+                          "zero.prefetch_units",
+                          "zero.parameters",
+                          "zero.gradients",
+                          "zero.offload",
+                          "zero.overlap",
+                          "recompute.*",
+                          "train.validate_every",
+                          "train.validation_batches",
+                          "optimizer.loss_scale",
+                          "optimizer.max_skipped",
+                          "data.*",
+                          "checkpoint.*",
+                          "run.*"}));
   for (const auto* path : {"optimizer.group", "optimizer.group[3].lr_scale", "optimizer.lr"})
     EXPECT_TRUE(changes_bits(path)) << path;
   for (const auto* path : {"data.blend", "data.blend[1].weight", "evaluate", "evaluate[0].every"})
