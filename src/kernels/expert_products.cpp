@@ -74,10 +74,12 @@ void expert_gradients(const Execution& exec, tensor::Gemm& gemm,
   }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types
 #define KZERO_INSTANTIATE_GRADIENTS(T, Out)                                                    \
   template void expert_gradients<T, Out>(const Execution&, tensor::Gemm&,                      \
                                          std::span<const ExpertRows<Out>>, const WeightShape&, \
                                          Matrix<const T>, Matrix<const T>, Accumulate);
+// NOLINTEND(bugprone-macro-parentheses)
 #define KZERO_INSTANTIATE(T)                                                                 \
   template void expert_products<T>(const Execution&, tensor::Gemm&,                          \
                                    std::span<const ExpertRows<const T>>, const WeightShape&, \

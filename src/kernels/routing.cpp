@@ -336,7 +336,8 @@ KOKKOS_INLINE_FUNCTION LogitFactors gradient_of_losses(const Team& team, const R
   const Index experts = counts.extent(0);
   std::int64_t all = 0;
   for (Index e = 0; e < experts; ++e) all += counts(e);
-  const float rows = static_cast<float>(all / chosen);
+  const Index counted = all / chosen;
+  const auto rows = static_cast<float>(counted);
   const float of_count =
       losses.balance * static_cast<float>(experts) / static_cast<float>(all) / rows;
   const float mean = sum(team, experts, [=](Index e) {

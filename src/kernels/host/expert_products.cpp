@@ -272,10 +272,12 @@ void expert_gradients(const Execution& exec, std::span<const ExpertRows<Out>> ex
                  compute);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types
 #define KZERO_INSTANTIATE_GRADIENTS(T, Out)                                                    \
   template void expert_gradients<T, Out>(const Execution&, std::span<const ExpertRows<Out>>,   \
                                          const WeightShape&, Matrix<const T>, Matrix<const T>, \
                                          Accumulate);
+// NOLINTEND(bugprone-macro-parentheses)
 #define KZERO_INSTANTIATE(T)                                                                   \
   template void expert_products<T>(const Execution&, std::span<const ExpertRows<const T>>,     \
                                    const WeightShape&, Transpose, Matrix<const T>, Matrix<T>); \
