@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/all_heads_norm.hpp"
 #include "kernels/expert_rows.hpp"
 #include "kernels/few_rows.hpp"
 #include "kernels/gated.hpp"
