@@ -207,9 +207,9 @@ deck::Config upcycled(deck::Config dense, const Upcycling& how, const std::strin
 }
 
 ExportSource upcycled_weights(const ExportSource& dense, const deck::Model& model,
-                              std::vector<Parameter> parameters, const Upcycling& how) {
-  const auto mixture = std::make_shared<Mixture>(dense, model, parameters, how);
-  return {dense.from, model, std::move(parameters),
+                              std::vector<Parameter> of_mixture, const Upcycling& how) {
+  const auto mixture = std::make_shared<Mixture>(dense, model, of_mixture, how);
+  return {dense.from, model, std::move(of_mixture),
           [mixture](const Parameter& parameter, Range range, std::span<float> values) {
             mixture->read(parameter, range, values);
           },
