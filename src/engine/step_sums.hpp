@@ -28,9 +28,8 @@ class StepSums {
   /// Enqueues the reset of all sums to zero.
   void clear(const tensor::Execution& exec) const;
 
-  /// The sums of losses of the chunks of micro-batch `round`, and its figures, in device memory.
+  /// The sums of losses of the chunks of micro-batch `round`, then its figures, in device memory.
   double* loss(Index round) const { return losses_of(device_) + round * width(); }
-  double* figures(Index round) const { return loss(round) + chunks_; }
 
   /// The numbers of a micro-batch.
   Index width() const { return chunks_ + figures_; }
@@ -42,7 +41,8 @@ class StepSums {
   template <class T>
   void add_squares(const tensor::Execution& exec, const kernels::SquaresTable<T>& ranges) const;
 
-  /// Copies the sums to the host and waits. This is the only wait of a step.
+  /// Copies the sums to the host and waits. On devices this is the only wait of a step, but for
+  /// those of blocks with experts.
   void read(const tensor::Execution& exec) const;
 
   /// The values read: the numbers of the first `count` micro-batches [count * width()], and the sum

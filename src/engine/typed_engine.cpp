@@ -293,15 +293,16 @@ void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
   const data::BatchPlan& plan = blueprint_.batches;
   const auto scale =
       static_cast<float>(scaler_.scale() / static_cast<double>(divisor(step, samples)));
+  const auto mean_scale =
+      static_cast<float>(scaler_.scale() * static_cast<double>(plan.micro_batch) /
+                         static_cast<double>(plan.global_batch));
   const Index dealt_to = by.dealt_to(data_.rank(), plan.ranks);
   buffers_.step_sums.clear(buffers_.model->exec());
   for (Index round = 0; round < plan.rounds(); ++round) {
     std::optional<model::Batch> batch = load(plan, step, round, dealt_to, samples);
     if (batch) {
       batch->training_sample = plan.first_sample(step, dealt_to, round);
-      batch->mean_scale =
-          static_cast<float>(scaler_.scale() * static_cast<double>(plan.micro_batch) /
-                             static_cast<double>(plan.global_batch));
+      batch->mean_scale = mean_scale;
       batch->expert_choices = buffers_.step_sums.expert_choices();
     }
     forward_backward(batch, round, scale, by);

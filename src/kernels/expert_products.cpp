@@ -1,6 +1,7 @@
 #include "kernels/expert_products.hpp"
 
 #include "kernels/host/expert_products.hpp"
+#include "kernels/initialize.hpp"
 
 namespace kzero::kernels {
 
@@ -33,10 +34,7 @@ void library_gradients(const Execution& exec, tensor::Gemm& gemm,
   for (const ExpertRows<Out>& e : experts) {
     if (e.rows == 0 && accumulate == Accumulate::yes) continue;
     if (e.rows == 0) {
-      Out* const gradient = e.weight;
-      Kokkos::parallel_for(
-          "kzero::kernels::clear_gradient", tensor::Range(exec, 0, shape.rows * shape.columns),
-          KOKKOS_LAMBDA(Index i) { gradient[i] = static_cast<Out>(0.0F); });
+      fill<Out>(exec, Vector<Out>(e.weight, shape.rows * shape.columns), 0);
       continue;
     }
     tensor::GemmProblem p;

@@ -1,6 +1,7 @@
-// The router of a mixture of experts: which experts a row chooses, and rows sorted by expert.
-// Shapes beside those of tensor/view.hpp: E experts, k choices per row. Every result has a fixed
-// order of additions, and integers are counted exactly, so no bit depends on the number of threads.
+// The router of a mixture of experts: which experts a row chooses, and rows sorted by expert. E is
+// the number of experts and k that of choices per row; tensor/view.hpp has the other shapes. Every
+// result has a fixed order of additions, and integers are counted exactly, so no bit depends on the
+// number of threads.
 #pragma once
 
 #include <algorithm>
