@@ -13,6 +13,7 @@ from unittest import mock
 import scripts  # first: makes the scripts' folder known
 
 # isort: split
+import curves
 import naming
 import records
 import report
@@ -222,17 +223,17 @@ class Facts(unittest.TestCase):
 class TensorBoard(scripts.Scripts):
     def test_steps_are_counts_of_steps_done(self):
         (run,) = records.read_all([write_run(self.folder / "a.jsonl")])
-        found = list(tensorboard_files.scalars(run))
+        found = [point[:3] for point in curves.points(run)]
         self.assertEqual([s for s, tag, _ in found if tag == "loss/training"], list(range(1, 10)))
         self.assertIn((9, "loss/wiki", 3.125), found)
         self.assertIn((4, "loss/validation", 2.5), found)
-        when = tensorboard_files.clock(run)
+        when = curves.clock(run)
         self.assertAlmostEqual(when(9) - when(4), 2.5, places=3)
 
     def test_experts_have_the_least_even_and_the_median_block(self):
         runs = records.read_all([write_run(self.folder / f"{i}.jsonl", step=step) for i, step in enumerate((EXPERTS, {}))])
-        found, of_dense = ([one for one in tensorboard_files.scalars(run) if one[1].startswith("experts/")] for run in runs)
-        self.assertEqual([(tag, round(value, 6)) for step, tag, value in found if step == 9],
+        found, of_dense = ([one for one in curves.points(run) if one.tag.startswith("experts/")] for run in runs)
+        self.assertEqual([(point.tag, round(point.value, 6)) for point in found if point.step == 9],
                          [("experts/load_largest_block", 3.0), ("experts/load_median_block", 2.25), ("experts/entropy_least_block", 0.5),
                           ("experts/entropy_median_block", 0.7)])  # fmt: skip
         self.assertEqual((len(found), of_dense), (36, []))
@@ -255,7 +256,7 @@ class TensorBoard(scripts.Scripts):
             found += [(event.step, value.tag, value.simple_value) for value in event.summary.value]
             at += size + 16
         (run,) = records.read_all([runs[0]])
-        self.assertEqual(len(found), len(list(tensorboard_files.scalars(run))))
+        self.assertEqual(len(found), len(list(curves.points(run))))
         self.assertIn((9, "loss/wiki", 3.125), found)
         again = self.run_script(*arguments)
         self.assertEqual(again.returncode, 1)
