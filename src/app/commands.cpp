@@ -46,6 +46,10 @@ struct SampleArrays {
         targets(inputs.size()),
         begin(inputs.size()),
         end(inputs.size()) {
+    if (samples.has_weights()) {
+      weights.resize(inputs.size());
+      samples.weights(sample, 1, weights.data());
+    }
     samples.batch(sample, 1, inputs.data(), targets.data());
     samples.documents(sample, 1, inputs.data(), begin.data(), end.data());
   }
@@ -55,6 +59,7 @@ struct SampleArrays {
 
   std::vector<Token> inputs, targets;
   std::vector<std::int32_t> begin, end;
+  std::vector<float> weights;  // empty: documents have none
 };
 
 /// Joins words with spaces into indented lines.
@@ -116,8 +121,10 @@ std::string sample_text(const deck::Config& config, const data::Dataset& dataset
       words.push_back(arrays.is_target(i) ? fmt::format("[{}]", arrays.inputs[i])
                                           : fmt::format("{}", arrays.inputs[i]));
     const std::string& source = dataset.sources[place.source].name;
-    text += fmt::format("document {}{}: positions {} to {}\n", document,
-                        source.empty() ? "" : " of " + printable(source), at, end - 1);
+    text +=
+        fmt::format("document {}{}: positions {} to {}{}\n", document,
+                    source.empty() ? "" : " of " + printable(source), at, end - 1,
+                    arrays.weights.empty() ? "" : fmt::format(", weight {}", arrays.weights[at]));
     text += lines_of(words);
     if (tokenizer) text += text_of(arrays, at, end, *tokenizer);
     at = end;

@@ -49,6 +49,13 @@ class BatchSource {
   /// every position has one. Reads no file.
   virtual std::optional<Index> targets(Index first_sample, Index count) const;
 
+  /// Returns whether documents have weights, which multiply the losses of their targets.
+  virtual bool has_weights() const { return false; }
+
+  /// Writes the weight of each position, that of its document: weights [count, T]. Positions
+  /// without a document have 1. Reads no file. Only with weights.
+  virtual void weights(Index first_sample, Index count, float* weights) const;
+
   /// Returns the number of pairs in samples [first_sample, first_sample + count), or nullopt if
   /// documents are not paired. Writes them to `pairs` in order, unless it is null; there may be
   /// count * T / min_pair_tokens. Reads no file.
@@ -62,6 +69,9 @@ inline std::optional<Index> BatchSource::targets(Index /*first_sample*/, Index /
   return std::nullopt;
 }
 
+inline void BatchSource::weights(Index /*first_sample*/, Index /*count*/,
+                                 float* /*weights*/) const {}
+
 inline std::optional<Index> BatchSource::pairs(Index /*first_sample*/, Index /*count*/,
                                                Pair* /*pairs*/) const {
   return std::nullopt;
@@ -73,6 +83,7 @@ struct Fullness {
   Index positions = 0;  // of all samples
   Index tokens = 0;     // positions with a document
   Index targets = 0;
+  float least_weight = 1, largest_weight = 1;  // of the documents
 };
 
 /// Samples that are read again and again, in epochs.

@@ -63,6 +63,21 @@ std::optional<Index> Blend::targets(Index first_sample, Index count) const {
   return sum;
 }
 
+bool Blend::has_weights() const {
+  return std::ranges::any_of(sources_, [](const auto& source) { return source->has_weights(); });
+}
+
+void Blend::weights(Index first_sample, Index count, float* weights) const {
+  for (Index i = 0; i < count; ++i, weights += sequence_) {
+    const BlendOrder::Place place = order_(first_sample + i);
+    if (source(place.source).has_weights()) {
+      source(place.source).weights(place.sample, 1, weights);
+    } else {
+      std::fill_n(weights, sequence_, 1.0F);
+    }
+  }
+}
+
 std::optional<Index> Blend::pairs(Index first_sample, Index count, Pair* pairs) const {
   Index sum = 0;
   for (Index i = 0; i < count; ++i) {

@@ -38,6 +38,9 @@ class Blend : public BatchSource {
   void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                  std::int32_t* end) const override;
   std::optional<Index> targets(Index first_sample, Index count) const override;
+  /// Whether any source has weights. The documents of a source without have the weight 1.
+  bool has_weights() const override;
+  void weights(Index first_sample, Index count, float* weights) const override;
   std::optional<Index> pairs(Index first_sample, Index count, Pair* pairs) const override;
 
   /// The source of a sample, and its number there.

@@ -194,6 +194,14 @@ Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::u
 Dataset open_dataset(const deck::Config& config, ProblemList& problems) {
   Dataset dataset = open_dataset(config.data, config.model.sequence, config.model.vocab,
                                  config.train.seed, problems, config.preference.reference);
+  if (dataset.training && dataset.training->has_weights()) {
+    problems.collect("train.z_loss", [&] {
+      KZERO_REQUIRE(config.train.z_loss == 0, ExitCode::usage,
+                    "train.z_loss = {}, but it must be 0 with documents that have weights: a "
+                    "weight below 0 would drive the logits apart",
+                    config.train.z_loss);
+    });
+  }
   if (dataset.validation && config.train.validate_every > 0) {
     problems.collect("validation", [&] {
       require_targets("validation", *dataset.validation,

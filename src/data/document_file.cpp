@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 
@@ -147,6 +148,19 @@ std::vector<Index> DocumentFile::read_starts() const {
   return starts;
 }
 
+// Called after read_starts(), so the file has as many documents as its header counts.
+std::vector<float> DocumentFile::read_weights() const {
+  if (!counts_.is_weighted) return {};
+  std::vector<float> weights(static_cast<std::size_t>(counts_.documents));
+  load(std::span(weights), counts_.weight_offset());
+  const auto bad = std::ranges::find_if(weights, [](float w) { return !std::isfinite(w); });
+  KZERO_REQUIRE(bad == weights.end(), ExitCode::files,
+                "{}: document {} (counted from 0) has the weight {}, but a weight is a finite "
+                "number; write the file again",
+                path(), bad - weights.begin(), *bad);
+  return weights;
+}
+
 void DocumentFile::check_lengths(std::span<const Index> starts, Index sequence) const {
   Index count = 0, longest = 0;
   for (Index i = 0; i < counts_.documents; ++i) {
@@ -183,6 +197,7 @@ void DocumentFile::check_pairs(const DocumentTable& table, Index sequence) const
 DocumentTable DocumentFile::scan(Index sequence, Index vocab) const {
   DocumentTable table;
   table.starts = read_starts();
+  table.weights = read_weights();
   check_lengths(table.starts, sequence);
   table.targets.resize(static_cast<std::size_t>(counts_.documents));
   DocumentScan scan(path(), vocab, table);
@@ -235,11 +250,12 @@ constexpr std::uint32_t document_version = 1;
 constexpr Index start_bytes = 8, marked_token_bytes = 4;
 
 struct DocumentHead {
-  std::uint32_t version, pairing;  // pairing 1: of pairs
+  std::uint32_t version, kind;
   std::uint64_t tokens, documents;
 };
+constexpr std::uint32_t pairs_kind = 1, weights_kind = 2;  // kinds, 0 for documents without weights
 constexpr std::size_t described_bytes = document_magic.size() + sizeof(DocumentHead);
-constexpr std::size_t pairing_at = document_magic.size() + sizeof(std::uint32_t);
+constexpr std::size_t kind_at = document_magic.size() + sizeof(std::uint32_t);
 
 }  // namespace
 
@@ -249,7 +265,8 @@ bool is_document_file(std::span<const std::byte> head) {
 }
 
 bool is_pair_file(std::span<const std::byte> head) {
-  return is_document_file(head) && head.size() > pairing_at && head[pairing_at] == std::byte{1};
+  return is_document_file(head) && head.size() > kind_at &&
+         (head[kind_at] & std::byte{pairs_kind}) != std::byte{0};
 }
 
 DocumentCounts document_counts(const std::string& path, std::span<const std::byte> head,
@@ -263,16 +280,21 @@ DocumentCounts document_counts(const std::string& path, std::span<const std::byt
   DocumentHead found{};
   std::memcpy(&found, head.data() + document_magic.size(), sizeof found);
   const auto rest = head.subspan(described_bytes, document_header_bytes - described_bytes);
-  const bool has_more =
-      found.pairing > 1 || std::ranges::any_of(rest, [](std::byte b) { return b != std::byte{0}; });
+  const bool has_more = found.kind > (pairs_kind | weights_kind) ||
+                        std::ranges::any_of(rest, [](std::byte b) { return b != std::byte{0}; });
   KZERO_REQUIRE(found.version == document_version && !has_more, ExitCode::files,
                 "{}: is version {}{} of format \"documents\", but only version {} is read", path,
                 found.version, has_more ? " with unknown fields" : "", document_version);
+  KZERO_REQUIRE(found.kind != (pairs_kind | weights_kind), ExitCode::files,
+                "{}: is marked as pairs with weights (3 in bytes 12 to 15), but only documents "
+                "without pairs have weights (2); write it again",
+                path);
   const bool is_possible = found.documents <= static_cast<std::uint64_t>(bytes / start_bytes) &&
                            found.tokens <= static_cast<std::uint64_t>(bytes / marked_token_bytes);
   DocumentCounts counts;
   if (is_possible) counts = {static_cast<Index>(found.tokens), static_cast<Index>(found.documents)};
-  counts.is_paired = found.pairing == 1;
+  counts.is_paired = found.kind == pairs_kind;
+  counts.is_weighted = found.kind == weights_kind;
   KZERO_REQUIRE(
       is_possible && bytes == counts.token_offset() + marked_token_bytes * counts.tokens,
       ExitCode::files,

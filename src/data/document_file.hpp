@@ -15,7 +15,8 @@
 namespace kzero::data {
 
 // The header of kzero's files of documents (docs/data.md has the format): 256 bytes, then where
-// each document begins, then the tokens with their marks. Accesses no files.
+// each document begins, then their weights if they have any, then the tokens with their marks.
+// Accesses no files.
 
 inline constexpr Index document_header_bytes = 256;
 
@@ -27,10 +28,12 @@ bool is_pair_file(std::span<const std::byte> head);
 struct DocumentCounts {
   Index tokens = 0;
   Index documents = 0;
-  bool is_paired = false;  // documents 2i and 2i + 1 are a chosen and a rejected answer
+  bool is_paired = false;    // documents 2i and 2i + 1 are a chosen and a rejected answer
+  bool is_weighted = false;  // each document has a weight
 
-  /// The bytes before the first token.
-  Index token_offset() const { return document_header_bytes + 8 * (documents + 1); }
+  /// The bytes before the first weight, and before the first token.
+  Index weight_offset() const { return document_header_bytes + 8 * (documents + 1); }
+  Index token_offset() const { return weight_offset() + (is_weighted ? 4 * documents : 0); }
 };
 
 /// Returns what the header counts. `head` has a file's first bytes: as many as a header has, or
@@ -40,10 +43,11 @@ DocumentCounts document_counts(const std::string& path, std::span<const std::byt
                                Index bytes);
 
 /// The documents of a file: where each begins, in tokens, then the end; the number of targets of
-/// each; and a digest of all tokens and their marks.
+/// each; the weight of each, unless the file has none; and a digest of all tokens and their marks.
 struct DocumentTable {
   std::vector<Index> starts;
   std::vector<std::uint32_t> targets;
+  std::vector<float> weights;
   std::uint64_t content = 0;
 };
 
@@ -61,7 +65,7 @@ class DocumentFile {
 
   /// Reads the file once. Throws, naming file and document, if documents are not in order, one, or
   /// a pair, has more than `sequence` tokens, a token is `vocab` or more, a first token is a
-  /// target, or a document of a pair has no target.
+  /// target, a weight is not finite, or a document of a pair has no target.
   DocumentTable scan(Index sequence, Index vocab) const;
 
   /// Reads the document that begins at token `begin` and has `count` tokens: inputs [count] and the
@@ -76,6 +80,7 @@ class DocumentFile {
 
  private:
   std::vector<Index> read_starts() const;
+  std::vector<float> read_weights() const;
   void check_lengths(std::span<const Index> starts, Index sequence) const;
   void check_pairs(const DocumentTable& table, Index sequence) const;
   template <class Stored>

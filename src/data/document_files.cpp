@@ -29,6 +29,11 @@ void DocumentFiles::add(const std::string& path, Index sequence) {
   const Index begin = size();
   for (const Index start : std::span(table.starts).subspan(1)) starts_.push_back(begin + start);
   targets_.insert(targets_.end(), table.targets.begin(), table.targets.end());
+  if (have_weights() || !table.weights.empty()) {  // those of files without weights are 1
+    weights_.resize(static_cast<std::size_t>(first_.back()), 1);
+    weights_.insert(weights_.end(), table.weights.begin(), table.weights.end());
+    weights_.resize(targets_.size(), 1);
+  }
   contents_.push_back(table.content);
   files_.push_back(std::move(file));
   first_.push_back(documents());
@@ -57,6 +62,7 @@ std::uint64_t DocumentFiles::digest() const {
   for (const auto& file : files_) parts.push_back(file->digest());
   parts.push_back(checksum(std::as_bytes(std::span(starts_))));
   parts.push_back(checksum(std::as_bytes(std::span(targets_))));
+  if (have_weights()) parts.push_back(checksum(std::as_bytes(std::span(weights_))));
   if (reference_) parts.push_back(checksum(log_prob_bytes(*reference_)));
   return checksum(std::as_bytes(std::span(parts)));
 }

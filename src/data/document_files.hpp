@@ -17,8 +17,8 @@
 
 namespace kzero::data {
 
-/// Documents of at most `sequence` tokens below `vocab`. Keeps 12 bytes for each. Reading is
-/// thread-safe.
+/// Documents of at most `sequence` tokens below `vocab`. Keeps 12 bytes for each, and 4 more if any
+/// file has weights. Reading is thread-safe.
 class DocumentFiles : public DataFiles {
  public:
   /// Opens the files of documents or of pairs named by `patterns` (see expand_files) and reads each
@@ -35,6 +35,9 @@ class DocumentFiles : public DataFiles {
   Index documents() const { return static_cast<Index>(targets_.size()); }
   Index length(Index document) const { return starts_[document + 1] - starts_[document]; }
   Index targets(Index document) const { return targets_[document]; }
+  /// Whether any file has weights. A document of a file without has the weight 1.
+  bool have_weights() const { return !weights_.empty(); }
+  float weight(Index document) const { return have_weights() ? weights_[document] : 1; }
   bool are_pairs() const { return format_ == deck::DataFormat::pairs; }
 
   /// Reads the sum of ln p of each document under the reference model. Throws Error(files) if the
@@ -66,6 +69,7 @@ class DocumentFiles : public DataFiles {
   std::vector<Index> first_{0};  // document of each file, and the end
   std::vector<Index> starts_{0};
   std::vector<std::uint32_t> targets_;
+  std::vector<float> weights_;           // empty: no file has any
   std::vector<std::uint64_t> contents_;  // digest of each file's tokens
   std::optional<LogProbs> reference_;
 };

@@ -127,6 +127,15 @@ std::optional<Index> PackedDocuments::targets(Index first_sample, Index count) c
   return sum;
 }
 
+void PackedDocuments::weights(Index first_sample, Index count, float* weights) const {
+  for (Index i = 0; i < count; ++i, weights += sequence_) {
+    float* at = weights;
+    for (const std::uint32_t document : documents_of(first_sample + i))
+      at = std::fill_n(at, files_->length(document), files_->weight(document));
+    std::fill(at, weights + sequence_, 1.0F);
+  }
+}
+
 std::optional<Index> PackedDocuments::pairs(Index first_sample, Index count, Pair* pairs) const {
   if (!files_->are_pairs()) return std::nullopt;
   Index found = 0;
@@ -152,8 +161,12 @@ std::optional<Index> PackedDocuments::pairs(Index first_sample, Index count, Pai
 Fullness PackedDocuments::fullness() const {
   Fullness found{.documents = count_, .positions = windows() * sequence_};
   found.tokens = files_->starts()[first_ + count_] - files_->starts()[first_];
-  for (Index document = first_; document < first_ + count_; ++document)
+  found.least_weight = found.largest_weight = files_->weight(first_);
+  for (Index document = first_; document < first_ + count_; ++document) {
     found.targets += files_->targets(document);
+    found.least_weight = std::min(found.least_weight, files_->weight(document));
+    found.largest_weight = std::max(found.largest_weight, files_->weight(document));
+  }
   return found;
 }
 

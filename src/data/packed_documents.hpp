@@ -36,6 +36,8 @@ class PackedDocuments : public EpochSource {
   void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                  std::int32_t* end) const override;
   std::optional<Index> targets(Index first_sample, Index count) const override;
+  bool has_weights() const override { return files_->have_weights(); }
+  void weights(Index first_sample, Index count, float* weights) const override;
   std::optional<Index> pairs(Index first_sample, Index count, Pair* pairs) const override;
 
   std::span<const std::uint32_t> documents_of(Index sample) const override;

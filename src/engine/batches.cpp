@@ -47,6 +47,7 @@ Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category,
       a.document_begin = parts.take<std::int32_t>(rows);
       a.document_end = parts.take<std::int32_t>(rows);
     }
+    if (shape.weights) a.weights = parts.take<float>(rows);
     if (shape.pairs) a.pairs = parts.take<kernels::PairRows>(rows / data::min_pair_tokens);
     a.bytes = parts.bytes();
     return a;
@@ -123,6 +124,8 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
     samples.documents(first_sample, shape_.batch, host.inputs, host.document_begin,
                       host.document_end);
   }
+  const bool has_weights = shape_.weights && samples.has_weights();
+  if (has_weights) samples.weights(first_sample, shape_.batch, host.weights);
   const Index pairs = shape_.pairs ? load_pairs(host, samples, first_sample) : 0;
   for (std::size_t chunk = 0; chunk < groups_.size(); ++chunk)
     groups_[chunk].distinct = group_by_token(host, static_cast<Index>(chunk));
@@ -135,6 +138,7 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
   model::Batch batch{{device_.inputs + first_, own}, {device_.targets + first_, own}, groups_};
   if (samples.has_documents())
     batch.documents = {{device_.document_begin, all}, {device_.document_end, all}};
+  if (has_weights) batch.weights = {device_.weights + first_, own};
   batch.pairs = {device_.pairs, static_cast<std::size_t>(pairs)};
   return batch;
 }

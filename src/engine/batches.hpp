@@ -18,6 +18,7 @@ struct TokensShape {
   Index sequence = 1;  // tokens of each
   Index vocab = 1;
   bool documents = false;  // with room for the document of each position
+  bool weights = false;    // with room for the weight of each position
   bool pairs = false;      // with room for pairs of documents
   model::SequenceRank part{};
 };
@@ -44,6 +45,7 @@ class Batches {
     Token *inputs = nullptr, *targets = nullptr, *token = nullptr;
     Index *order = nullptr, *group_begin = nullptr;
     std::int32_t *document_begin = nullptr, *document_end = nullptr;  // null: no room
+    float* weights = nullptr;                                         // likewise
     kernels::PairRows* pairs = nullptr;                               // likewise
   };
 

@@ -145,6 +145,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
                        .sequence = config.model.sequence,
                        .vocab = config.model.vocab,
                        .documents = deck::has_documents(config.data),
+                       .weights = config.data.format == deck::DataFormat::documents,
                        .pairs = deck::prefers(config.preference),
                        .part = sequence_rank(b.batches, rank)}),
       preference(preference_of<T>(arenas, config)),

@@ -4,9 +4,15 @@ namespace kzero::kernels {
 
 namespace {
 
+/// The product is exact in fp64, so it does not matter whether it is fused with a sum.
+KOKKOS_INLINE_FUNCTION double weighted(float x, const float* weights, Index i) {
+  return weights == nullptr ? static_cast<double>(x)
+                            : static_cast<double>(weights[i]) * static_cast<double>(x);
+}
+
 /// Sums with one team, which has the same number of threads on any device: their number fixes the
 /// order.
-void sum_in_turns(const Execution& exec, Vector<const float> x, double* sum) {
+void sum_in_turns(const Execution& exec, Vector<const float> x, double* sum, const float* weights) {
   const Index count = x.extent(0);
   Kokkos::parallel_for(
       "kzero::kernels::sum_in_turns", Policy(exec, 1, team_size(256)),
@@ -14,16 +20,18 @@ void sum_in_turns(const Execution& exec, Vector<const float> x, double* sum) {
         double all = 0;
         Kokkos::parallel_reduce(
             Kokkos::TeamThreadRange(team, count),
-            [&](Index i, double& own) { own += static_cast<double>(x(i)); }, all);
+            [&](Index i, double& own) { own += weighted(x(i), weights, i); }, all);
         Kokkos::single(Kokkos::PerTeam(team), [&]() { *sum = all; });
       });
 }
 
 }  // namespace
 
-void sum_in_order(const Execution& exec, Vector<const float> x, double* sum) {
+void sum_in_order(const Execution& exec, Vector<const float> x, double* sum,
+                  Vector<const float> weights) {
+  const float* const factors = weights.data();
   if (!tensor::on_host) {
-    sum_in_turns(exec, x, sum);
+    sum_in_turns(exec, x, sum, factors);
     return;
   }
   const Index count = x.extent(0);
@@ -31,7 +39,7 @@ void sum_in_order(const Execution& exec, Vector<const float> x, double* sum) {
   Kokkos::parallel_for(
       "kzero::kernels::sum_in_order", tensor::Range(exec, 0, 1), KOKKOS_LAMBDA(Index) {
         double total = 0;
-        for (Index i = 0; i < count; ++i) total += static_cast<double>(x(i));
+        for (Index i = 0; i < count; ++i) total += weighted(x(i), factors, i);
         *sum = total;
       });
 }

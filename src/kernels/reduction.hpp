@@ -8,9 +8,11 @@
 
 namespace kzero::kernels {
 
-/// Sets *sum, in device memory, to the sum in fp64. Hosts add in element order. On devices the
-/// threads of one team sum strided elements, and a tree adds their sums.
-void sum_in_order(const Execution& exec, Vector<const float> x, double* sum);
+/// Sets *sum, in device memory, to the sum of weights(i) * x(i) in fp64. Empty weights are all 1.
+/// Hosts add in element order. On devices the threads of one team sum strided elements, and a tree
+/// adds their sums.
+void sum_in_order(const Execution& exec, Vector<const float> x, double* sum,
+                  Vector<const float> weights = {});
 
 /// Elements per block of sum_of_squares.
 inline constexpr Index squares_block = 64;

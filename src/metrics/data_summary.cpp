@@ -22,6 +22,10 @@ std::string data_lines(const DataSummary& data) {
         "positions are targets",
         count(packing->documents), count(data.sequences), percent(packing->tokens),
         percent(packing->targets));
+    if (packing->has_weights()) {
+      text += fmt::format("\n            documents have weights from {:.4g} to {:.4g}",
+                          packing->least_weight, packing->largest_weight);
+    }
   }
   for (const SourceSummary& source : data.sources) {
     text += fmt::format("\n            {:.4g} % {}: {}, {:.3g} epochs", 100 * source.share,

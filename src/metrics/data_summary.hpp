@@ -32,6 +32,9 @@ struct PackingSummary {
   Index positions = 0;  // of all sequences
   Index tokens = 0;     // positions with a document
   Index targets = 0;
+  double least_weight = 1, largest_weight = 1;  // of the documents
+
+  bool has_weights() const { return least_weight != 1 || largest_weight != 1; }
 };
 
 struct DataSummary {

@@ -44,6 +44,10 @@ Json data_json(const DataSummary& data) {
                        {"positions", packing->positions},
                        {"tokens", packing->tokens},
                        {"targets", packing->targets}};
+    if (packing->has_weights()) {
+      json["packing"]["least_weight"] = packing->least_weight;
+      json["packing"]["largest_weight"] = packing->largest_weight;
+    }
   }
   for (const SourceSummary& source : data.sources) {
     json["sources"].push_back({{"name", source.name},

@@ -78,7 +78,7 @@ struct Batch {
   /// Device memory [layers, experts], to which the routers add how often they chose each expert.
   /// Null: they do not count.
   std::uint64_t* expert_choices = nullptr;
-  /// The factor on each row's loss in the gradient [N], in device memory. Empty: all are 1.
+  /// The factor on each row's loss in loss_and_gradient() [N], in device memory. Empty: all are 1.
   Vector<const float> weights{};
   /// The pairs of documents of a run that learns preferences, in device memory.
   Vector<const kernels::PairRows> pairs{};
@@ -116,8 +116,8 @@ class Model {
 
   /// Runs the last unit forward and backward for scale * sum of weight * loss of the rows, to which
   /// the definition may add terms that only training has. Sets sum[c], in device memory, to the sum
-  /// of losses of chunk c without these terms and without weights. Gradients are overwritten or
-  /// added to, as `accumulate` selects.
+  /// of weight * loss of chunk c without these terms. Gradients are overwritten or added to, as
+  /// `accumulate` selects.
   virtual void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                                  tensor::Accumulate accumulate, Units<T> gradients,
                                  double* sum) = 0;

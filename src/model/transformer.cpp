@@ -123,7 +123,7 @@ void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& b
     head_forward_backward<T>(chunk, head_params(parameters), rows.of(x), rows.of(batch.targets),
                              {scale, z_loss_, rows.of(batch.weights).data()}, head_saved(rows),
                              accumulate, head_gradients(of_chunk(gradients, number)), rows.of(dx_));
-    kernels::sum_in_order(*chunk.exec, chunk.losses, sum + number);
+    kernels::sum_in_order(*chunk.exec, chunk.losses, sum + number, rows.of(batch.weights));
   });
 }
 

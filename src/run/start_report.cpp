@@ -52,6 +52,9 @@ std::optional<metrics::PackingSummary> packing_of(const data::Blend& training) {
     sum.positions += part.positions;
     sum.tokens += part.tokens;
     sum.targets += part.targets;
+    const double least = part.least_weight, largest = part.largest_weight;
+    sum.least_weight = i == 0 ? least : std::min(sum.least_weight, least);
+    sum.largest_weight = i == 0 ? largest : std::max(sum.largest_weight, largest);
   }
   return sum;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "parity/lora_decks.hpp"
 #include "parity/shifted_source.hpp"
 #include "support/checkpoints.hpp"
 #include "support/document_file.hpp"
@@ -92,6 +93,75 @@ TEST_P(Documents, DoNotShowRecomputationInATensorGroup) {
       expect_same(train_outcome(tried, world), expected, "full");
     }
   }
+}
+
+/// Weights of both signs, some 0.
+std::vector<float> some_weights(std::size_t count) {
+  std::vector<float> weights;
+  for (std::size_t d = 0; d < count; ++d)
+    weights.push_back(0.375F * static_cast<float>(d * d % 7) - 0.5F * static_cast<float>(d % 3));
+  return weights;
+}
+
+deck::Config weighted_deck(const std::filesystem::path& folder, std::vector<float> weights,
+                           Dtype precision = Dtype::fp32) {
+  deck::Config config = documents_deck(folder, precision);
+  config.train.global_batch = 12;
+  config.data.files = {
+      DocumentNumbers(training_documents(), std::move(weights)).write(folder / "weighted.docs")};
+  return config;
+}
+
+TEST_P(Documents, WithWeightsDoNotShowTheNumberOfRanks) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  const auto weights = some_weights(training_documents().size());
+  const deck::Config config = weighted_deck(files.path(), weights, GetParam());
+  world.barrier();
+  using deck::RecomputeMode;
+  constexpr RecomputeMode modes[] = {RecomputeMode::none, RecomputeMode::layernorm_gelu,
+                                     RecomputeMode::feed_forward, RecomputeMode::full};
+  for (deck::Config tried : {config, with_lora(as_llama(config, 1))}) {
+    const auto expected = planned_result_on(tried, 1, "weights");
+    for (const int data : {1, 2, 3, 4}) {
+      if (data > launch_ranks()) continue;
+      tried.zero.stage = data % 4, tried.recompute.mode = modes[data % 4];
+      tried.train.micro_batch = data == 2 ? 2 : 1;
+      const auto alone = data == 2 ? planned_result_on(tried, 1, "weights") : expected;
+      expect_same(planned_result_on(tried, data, "weights"), alone,
+                  std::to_string(data) + " ranks");
+    }
+  }
+}
+
+TEST(Documents, WithWeightsOfOneHaveTheBitsOfThoseWithout) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  const std::size_t count = training_documents().size();
+  const deck::Config plain = documents_deck(files.path());
+  const auto outcome_of = [&](const std::vector<float>& weights) {
+    deck::Config config = weighted_deck(files.path(), weights);
+    world.barrier();
+    config.train.global_batch = plain.train.global_batch;
+    const Outcome outcome = train_outcome(config, world);
+    world.barrier();  // before the file is replaced
+    return outcome;
+  };
+  world.barrier();
+  const Outcome expected = train_outcome(plain, world);
+  expect_same(outcome_of(std::vector<float>(count, 1)), expected, "weights of 1");
+  EXPECT_FALSE(same_bits(outcome_of(some_weights(count)).numbers, expected.numbers));
+}
+
+TEST(Documents, AnEvaluationHasNoWeights) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  const auto weights = some_weights(training_documents().size());
+  Training with(weighted_deck(files.path(), weights), world),
+      without(documents_deck(files.path()), world);
+  for (Training* training : {&with, &without}) training->engine->initialise({});
+  EXPECT_EQ(with.engine->evaluate(5, *with.dataset.training),
+            without.engine->evaluate(5, *without.dataset.training));
 }
 
 TEST(Documents, InAStreamChangeWhatIsLearned) {

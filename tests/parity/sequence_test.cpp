@@ -25,13 +25,15 @@ deck::Config sequence_deck(Dtype precision) {
   return config;
 }
 
-/// The deck with packed documents. Collective over the launch.
+/// The deck with packed documents that have weights. Collective over the launch.
 deck::Config in_documents(deck::Config config, const SharedFolder& files,
                           const grid::Group& world) {
   std::vector<Index> lengths;
   for (Index i = 0; i < 100; ++i) lengths.push_back(1 + (i * 29 + i * i) % shared_tokens);
-  config.data.files = {
-      DocumentNumbers(numbered_documents(lengths, 101)).write(files.path() / "training.docs")};
+  std::vector<float> weights;
+  for (Index i = 0; i < 100; ++i) weights.push_back(0.5F * static_cast<float>(i % 5) - 0.25F);
+  config.data.files = {DocumentNumbers(numbered_documents(lengths, 101), weights)
+                           .write(files.path() / "training.docs")};
   config.data.format = deck::DataFormat::documents;
   world.barrier();
   return config;

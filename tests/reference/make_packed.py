@@ -1,16 +1,18 @@
-"""Trains small models on packed documents in float64: the cases packed_llama and packed_qwen2 of tests/data/reference.
+"""Trains small models on packed documents in float64: packed_llama, packed_qwen2 and weighted_llama of tests/data/reference.
 
 Usage:
 
-    python3 make_packed.py FOLDER
+    python3 make_packed.py FOLDER [NAME]...
 
 Every document is computed alone, so no row and no mask can be wrong. The forward pass is written out below and compared with
 the class of transformers, which computes parts of it in float32. Gradients are PyTorch's, and so is AdamW. The loss of a step
-is the sum over its targets divided by their number. Made with torch 2.15.0 and transformers 5.24.0.
+is the sum over its targets, each times the weight of its document, divided by their number. Made with torch 2.15.0 and
+transformers 5.24.0.
 
 A case is FOLDER/NAME, with the initial weights as transformers writes them, FOLDER/NAME.docs, the documents as docs/data.md
 describes them, and FOLDER/NAME.h5: the settings as attributes, `loss`, `grad_norm`, `lr` and `targets` of each step, `row` and
-`offset` of each document, and the trained weights under final/.
+`offset` of each document, and the trained weights under final/. A case with weights also has FOLDER/NAME.other.docs: the documents
+of each step in another order, which packs them into other rows. Its numbers are the same.
 """
 
 import math
@@ -31,7 +33,12 @@ COMMON = {
 CASES = {
     "packed_llama": COMMON | {"family": "llama", "vocab": 97, "theta": 500000.0, "norm_eps": 1e-5, "tied": False, "seed": 71},
     "packed_qwen2": COMMON | {"family": "qwen2", "vocab": 89, "theta": 100.0, "norm_eps": 1e-6, "tied": True, "seed": 72},
-}
+    "weighted_llama": COMMON
+    | {
+        "family": "llama", "vocab": 97, "theta": 500000.0, "norm_eps": 1e-5, "tied": False, "seed": 73,
+        "weights": [1.0, 0.25, -0.5, 2.0, 0.0, 1.3, 0.7, 1.0, 3.5],
+    },
+}  # fmt: skip
 
 
 def new_model(case):
@@ -107,15 +114,45 @@ def documents(case):
         ) % case["vocab"]
         targets = (rng.random(size) < 0.6) & (number % 8 != 7)
         targets[0] = False  # has no token before it
-        found.append({"tokens": tokens, "targets": targets, "row": row, "offset": offset})
+        # Rounded as the file stores it.
+        weight = float(numpy.float32(case["weights"][number % len(case["weights"])])) if "weights" in case else None
+        found.append({"tokens": tokens, "targets": targets, "row": row, "offset": offset, "weight": weight})
         offset += size
+
+
+def rows_of(case, docs):
+    """The number of rows that documents fill in order."""
+    rows, offset = 1, 0
+    for doc in docs:
+        if offset + len(doc["tokens"]) > case["sequence"]:
+            rows, offset = rows + 1, 0
+        offset += len(doc["tokens"])
+    return rows
+
+
+def in_another_order(case, docs):
+    """The documents of each step in an order that fills as many rows, and does not reach into the next step's."""
+    rng, found = numpy.random.default_rng(case["seed"] + 1), []
+    for step in range(case["steps"]):
+        mine = [d for d in docs if d["row"] // case["global_batch"] == step]
+        before = len(found)
+        while True:
+            order = rng.permutation(len(mine))
+            tried = found[:before] + [mine[i] for i in order]
+            if list(order) != sorted(order) and rows_of(case, tried) == (step + 1) * case["global_batch"]:
+                if not before or rows_of(case, tried[: before + 1]) == step * case["global_batch"] + 1:
+                    break
+        found = tried
+    return found
 
 
 def write_documents(path, docs):
     words = numpy.concatenate([d["tokens"].astype("u4") | d["targets"].astype("u4") << 31 for d in docs])
     starts = numpy.cumsum([0] + [len(d["tokens"]) for d in docs])
-    head = struct.pack("<8s2I2Q", b"KZERODOC", 1, 0, len(words), len(docs))
-    path.write_bytes(head.ljust(256, b"\0") + starts.astype("<u8").tobytes() + words.astype("<u4").tobytes())
+    has_weights = docs[0]["weight"] is not None
+    weights = numpy.array([d["weight"] for d in docs], "<f4").tobytes() if has_weights else b""
+    head = struct.pack("<8s2I2Q", b"KZERODOC", 1, 2 if has_weights else 0, len(words), len(docs))
+    path.write_bytes(head.ljust(256, b"\0") + starts.astype("<u8").tobytes() + weights + words.astype("<u4").tobytes())
 
 
 def rate(case, step):
@@ -130,7 +167,8 @@ def loss_of(case, w, docs):
     for doc in docs:
         tokens, targets = torch.tensor(doc["tokens"]), torch.tensor(doc["targets"])[1:]
         if targets.any():
-            total = total + cross_entropy(logits(case, w, tokens[:-1])[targets], tokens[1:][targets], reduction="sum")
+            loss = cross_entropy(logits(case, w, tokens[:-1])[targets], tokens[1:][targets], reduction="sum")
+            total = total + (loss if doc["weight"] is None else doc["weight"] * loss)
     return total / sum(int(doc["targets"].sum()) for doc in docs)
 
 
@@ -177,6 +215,8 @@ def make(name, case, folder):
     model.save_pretrained(folder / name)
     (folder / name / "generation_config.json").unlink(missing_ok=True)
     write_documents(folder / f"{name}.docs", docs)
+    if "weights" in case:
+        write_documents(folder / f"{name}.other.docs", in_another_order(case, docs))
     w = {key: value.detach().double().requires_grad_() for key, value in model.named_parameters()}
     tokens = torch.tensor(docs[5]["tokens"])
     theirs = model(tokens[None]).logits[0].detach().double()
@@ -196,8 +236,8 @@ def make(name, case, folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
     torch.set_num_threads(1)
-    for name, case in CASES.items():
-        make(name, case, Path(sys.argv[1]))
+    for name in sys.argv[2:] or CASES:
+        make(name, CASES[name], Path(sys.argv[1]))

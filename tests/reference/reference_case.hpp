@@ -3,7 +3,9 @@
 // gradient/ (of step 0, before clipping) and final/ by parameter name, logits of step 0, loss,
 // grad_norm and lr. NAME.safetensors and NAME.tokens.bin are the run's input. Cases of packed
 // documents have NAME.docs instead of tokens, the number of targets of each step, and the row and
-// offset of each document; make_packed.py made two of them. Cases of LoRA are packed too; they have
+// offset of each document; make_packed.py made three of them. In weighted_llama documents have
+// weights, and NAME.other.docs has each step's documents in another order, packed otherwise. Cases
+// of LoRA are packed too; they have
 // NAME.adapter, a PEFT folder to start from, and final/ has adapters alone. make_families.py made
 // the cases of SmolLM3 and Granite. Cases of preferences have pairs in NAME.docs and, if their loss
 // has a reference, NAME.logprobs, which kzero evaluate wrote for NAME; reference/ has the same in
@@ -46,7 +48,8 @@ class ReferenceCase {
     c.optimizer.eps = real("eps"), c.optimizer.weight_decay = real("weight_decay");
     c.optimizer.clip = real("clip");
     if (file_.has_attribute("/", "kind")) set_optimizer(c.optimizer);
-    const bool is_packed = name_.starts_with("packed_") || name_.starts_with("lora_");
+    const bool is_packed = name_.starts_with("packed_") || name_.starts_with("lora_") ||
+                           name_.starts_with("weighted_");
     if (is_of_pairs()) set_preference(c.preference);
     if (name_.starts_with("lora_")) set_lora(c.lora);
     const bool has_documents = is_packed || is_of_pairs();

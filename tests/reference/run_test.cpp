@@ -27,9 +27,12 @@ struct Tensor {
 
 /// A case, its engine with the case's initial weights, and the results of all steps.
 struct CaseRun {
-  CaseRun(const std::string& name, Dtype precision, Micro micro, const Tensor& tensor = {})
+  /// `documents` replaces those of the case, unless it is empty.
+  CaseRun(const std::string& name, Dtype precision, Micro micro, const Tensor& tensor = {},
+          const std::string& documents = {})
       : reference(name), group(first_ranks(launch_ranks())) {
     deck::Config config = reference.config();
+    if (!documents.empty()) config.data.files = {documents};
     config.grid.tensor = tensor.ranks;
     config.model.sequence_parallel = tensor.sequence_parallel;
     config.train.precision = precision;
@@ -81,7 +84,7 @@ const std::string mixtures[] = {"qwen3_moe", "olmoe", "mixtral"};
 /// Cases whose sums are longer or differ more in size.
 bool has_wider_bounds(const std::string& name) {
   return name.starts_with("packed_") || name.starts_with("lora_") ||
-         ReferenceCase(name).is_of_pairs() ||
+         name.starts_with("weighted_") || ReferenceCase(name).is_of_pairs() ||
          std::ranges::find(families, name) != std::end(families) ||
          std::ranges::find(mixtures, name) != std::end(mixtures);
 }
@@ -214,6 +217,37 @@ INSTANTIATE_TEST_SUITE_P(Documents, PackedRun,
                          testing::Values("packed_gpt2", "packed_llama", "packed_qwen2",
                                          "packed_qwen3", "lora_llama"),
                          [](const auto& test) { return test.param; });
+
+/// Documents with weights, some of which are 0 or below 0. The loss of a step is divided by its
+/// number of targets, whatever their weights.
+TEST(WeightedRun, Fp32AgreesWithFloat64InTwoPackings) {
+  const std::string name = "weighted_llama";
+  std::vector<Index> sizes = tensor_sizes(name);
+  sizes.push_back(1);
+  for (const std::string& documents : {std::string(), reference_file(name + ".other.docs")}) {
+    for (const Index tensor : sizes) {
+      std::vector<engine::StepResult> first;
+      for (const Index stage : {0, 3}) {
+        SCOPED_TRACE(fmt::format("{} tensor ranks, stage {} {}", tensor, stage, documents));
+        const CaseRun run(
+            name, Dtype::fp32, Micro::one_sequence,
+            {.ranks = tensor,
+             .stage = stage,
+             .recompute = stage == 3 ? deck::RecomputeMode::full : deck::RecomputeMode::none},
+            documents);
+        expect_fp32_run(run);
+        const auto targets = run.reference.numbers("targets");
+        for (std::size_t s = 0; s < targets.size(); ++s)
+          EXPECT_EQ(run.results[s].targets, static_cast<Index>(targets[s])) << "step " << s;
+        if (stage == 0) first = run.results;
+        for (std::size_t s = 0; s < first.size(); ++s) {
+          EXPECT_EQ(run.results[s].loss, first[s].loss);
+          EXPECT_EQ(run.results[s].grad_norm, first[s].grad_norm);
+        }
+      }
+    }
+  }
+}
 
 /// Cases of preferences over pairs of documents. Rows have different numbers of pairs.
 class PreferenceRun : public testing::TestWithParam<std::string> {};

@@ -26,9 +26,13 @@ struct DocumentNumbers {
   std::array<std::uint32_t, 2> version{1, 0};
   std::array<std::uint64_t, 2> counts{};  // tokens, documents
   std::vector<std::uint64_t> starts{0};
+  std::vector<float> weights{};  // of each document, or none
   std::vector<std::uint32_t> words{};
 
-  explicit DocumentNumbers(const std::vector<Document>& documents) {
+  explicit DocumentNumbers(const std::vector<Document>& documents,
+                           std::vector<float> of_documents = {})
+      : weights(std::move(of_documents)) {
+    if (!weights.empty()) version[1] = 2;
     for (const Document& document : documents) {
       for (std::size_t i = 0; i < document.tokens.size(); ++i) {
         const auto mark = static_cast<std::uint32_t>(document.targets[i]) << 31;
@@ -48,12 +52,12 @@ struct DocumentNumbers {
     };
     put(magic), put(version), put(counts);
     put(std::vector<char>(256 - 24 - magic.size()));
-    put(starts), put(words);
+    put(starts), put(weights), put(words);
     return path;
   }
 };
 
-/// Reads a sound file of documents.
+/// Reads a sound file of documents without weights.
 inline std::vector<Document> read_documents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const auto read = [&](auto& values) {

@@ -3,6 +3,7 @@ none: all."""
 
 import json
 import os
+import re
 import struct
 import subprocess
 import unittest
@@ -218,18 +219,19 @@ class Blends(LaunchTest):
         self.assertEqual(len(shown.stderr.splitlines()), 3, shown.stderr)
 
 
-def documents(count=30, length=lambda d: 2 + d * 7 % 10, first=0):
+def documents(count=30, length=lambda d: 2 + d * 7 % 10, first=0, weights=()):
     """A file of documents, as docs/data.md describes it. Every fourth has no target."""
     starts, words = [0], []
     for d in range(first, first + count):
         for i in range(length(d)):
             words.append((d * 5 + i) % 251 | (int(i > 0 and d % 4 != 3 and (d + i) % 3 > 0) << 31))
         starts.append(len(words))
-    head = b"KZERODOC" + struct.pack("<IIQQ", 1, 0, len(words), count)
-    return head.ljust(256, b"\0") + struct.pack(f"<{count + 1}Q{len(words)}I", *starts, *words)
+    head = b"KZERODOC" + struct.pack("<IIQQ", 1, 2 if weights else 0, len(words), count)
+    of_documents = struct.pack(f"<{count + 1}Q{len(weights)}f", *starts, *weights)
+    return head.ljust(256, b"\0") + of_documents + struct.pack(f"<{len(words)}I", *words)
 
 
-class Documents(LaunchTest):
+class DocumentTest(LaunchTest):
     def setUp(self):
         super().setUp()
         (self.folder / "chat.docs").write_bytes(documents())
@@ -238,6 +240,8 @@ class Documents(LaunchTest):
         deck += '[[evaluate]]\nfiles = ["held_out.docs"]\n'
         (self.folder / "deck.toml").write_text(deck)
 
+
+class Documents(DocumentTest):
     def test_a_run_says_how_full_sequences_are_and_counts_targets(self):
         shown = self.expect(self.run_kzero("check", "deck.toml", "--files"), 0).stdout
         self.assertRegex(shown, r"packs 30 documents into \d+ sequences, \d+ % full, \d+ % of the positions are targets")
@@ -286,6 +290,99 @@ class Documents(LaunchTest):
         self.expect(self.train("data.format=bytes", ranks=1), 4, other)
         (self.folder / "chat.docs").write_bytes(documents()[:-4])
         self.expect(self.train(ranks=2), 4, "chat.docs: its header counts")
+
+
+class Weights(DocumentTest):
+    """Documents with weights, some of which are 0 or below 0."""
+
+    WEIGHTS = [0.5 * (d % 6) - 0.75 for d in range(30)]
+
+    def setUp(self):
+        super().setUp()
+        self.write(self.WEIGHTS)
+
+    def write(self, weights, name="chat.docs"):
+        (self.folder / name).write_bytes(documents(weights=weights))
+
+    def results(self, *options, ranks=1):
+        self.expect(self.train("checkpoint.folder=", *options, ranks=ranks), 0)
+        return steps_of(self.folder / "metrics.jsonl")
+
+    def test_the_loss_is_weighted_and_the_divisor_counts_targets(self):
+        shown = self.expect(self.run_kzero("check", "deck.toml", "--files"), 0).stdout
+        self.assertIn("documents have weights from -0.75 to 1.75", shown)
+        weighted = self.results(ranks=2)
+        start = records(self.folder / "metrics.jsonl", "start")[0]["data"]["packing"]
+        self.assertEqual((start["least_weight"], start["largest_weight"]), (-0.75, 1.75))
+        targets = [step["targets"] for step in records(self.folder / "metrics.jsonl", "step")]
+        self.assertEqual(weighted, self.results("zero.stage=3", ranks=3))
+        self.write([1] * 30)
+        ones = self.results()
+        self.assertEqual(targets, [step["targets"] for step in records(self.folder / "metrics.jsonl", "step")])
+        self.write(())
+        self.assertEqual(ones, self.results(), "weights of 1 are no weights")
+        self.assertNotIn("weights", self.run_kzero("check", "deck.toml", "--files").stdout)
+        self.write([2] * 30)
+        (_, loss, norm, *_), (_, twice_loss, twice_norm, *_) = ones[0], self.results()[0]
+        self.assertEqual((2 * loss, 2 * norm), (twice_loss, twice_norm), "at step 0, before weights differ")
+
+    def test_evaluations_have_no_weights(self):
+        def losses_of(event):
+            return [record["loss"] for record in records(self.folder / "metrics.jsonl", event)]
+
+        frozen = (
+            "optimizer.lr=1e-30",
+            "optimizer.min_lr=0",
+            "train.validate_every=6",
+            "train.validation_batches=1",
+            "data.validation_fraction=0.3",
+        )
+        self.write(self.WEIGHTS, "held_out.docs")
+        self.results(*frozen)
+        with_weights = losses_of("evaluation") + losses_of("validation")
+        self.write((), "held_out.docs")
+        self.write(())
+        self.results(*frozen)
+        self.assertEqual(with_weights, losses_of("evaluation") + losses_of("validation"))
+        self.assertEqual(len(with_weights), 2)
+
+    def test_a_blend_may_have_both_kinds(self):
+        blend = '[[data.blend]]\nfiles = ["chat.docs"]\nweight = 1\n[[data.blend]]\nfiles = ["held_out.docs"]\nweight = 1\n'
+        deck = (self.folder / "deck.toml").read_text().replace('files = ["chat.docs"]\n', "")
+        (self.folder / "deck.toml").write_text(deck + blend)
+        shown = self.expect(self.run_kzero("check", "deck.toml", "--files"), 0).stdout
+        self.assertIn("documents have weights from -0.75 to 1.75", shown)
+        self.assertEqual(self.results(), self.results("zero.stage=2", ranks=3))
+
+    def test_inspect_shows_them(self):
+        shown = self.expect(self.run_kzero("inspect", "deck.toml", "--sample", "3"), 0).stdout
+        found = re.findall(r"document (\d+): positions \d+ to \d+, weight (\S+)", shown)
+        self.assertEqual([float(weight) for _, weight in found], [self.WEIGHTS[int(number)] for number, _ in found])
+        self.assertTrue(found)
+
+    def test_a_restart_refuses_other_weights(self):
+        self.expect(self.train("run.max_steps=3", ranks=2), 75)
+        self.write([*self.WEIGHTS[:-1], 9])
+        self.expect(self.train(ranks=1), 2, "with other training data")
+        self.expect(self.train("checkpoint.allow_new_data=true", ranks=1), 0)
+
+    def test_bad_weights_are_refused(self):
+        self.expect(
+            self.train("train.z_loss=1e-4", ranks=2), 4, "train.z_loss = 0.0001, but it must be 0 with documents that have"
+        )
+        self.write([*self.WEIGHTS[:-1], float("nan")])
+        bad = (
+            "chat.docs: document 29 (counted from 0) has the weight nan, but a weight is a finite number; write the file again"
+        )
+        self.expect(self.train(ranks=2), 4, bad)
+        (self.folder / "chat.docs").write_bytes(documents(weights=self.WEIGHTS)[:400])
+        self.expect(self.run_kzero("check", "deck.toml", "--files"), 4, "chat.docs: its header counts")
+        (self.folder / "chat.docs").write_bytes(documents(weights=self.WEIGHTS).replace(b"\2\0\0\0", b"\3\0\0\0", 1))
+        self.expect(self.train(ranks=1), 4, 'looks like a file of pairs of documents; set data.format = "pairs"')
+        paired = self.train("data.format=pairs", "preference.loss=simpo", "evaluate=", ranks=1)
+        self.expect(
+            paired, 4, "chat.docs: is marked as pairs with weights (3 in bytes 12 to 15), but only documents without pairs"
+        )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 #include "data/batch_source.hpp"
@@ -91,7 +92,9 @@ TEST_F(FilesOfDocuments, HeadersAreCheckedStrictly) {
   expect_refusal(forged([](auto& f) { f.magic = "KZERODOX"; }), "does not begin with \"KZERODOC\"");
   expect_refusal(forged([](auto& f) { f.version[0] = 2; }),
                  "is version 2 of format \"documents\", but only version 1 is read");
-  expect_refusal(forged([](auto& f) { f.version[1] = 2; }), "is version 1 with unknown fields");
+  expect_refusal(forged([](auto& f) { f.version[1] = 4; }), "is version 1 with unknown fields");
+  expect_refusal(forged([](auto& f) { f.version[1] = 2; }),
+                 "counts 8 tokens in 3 documents, which do not fit");  // without the weights
   expect_refusal(forged([](auto& f) { f.version[1] = 1; }), "looks like a file of pairs");
   for (const std::uint64_t count : {7ULL, 9ULL, 1ULL << 63, ~0ULL}) {
     expect_refusal(forged([&](auto& f) { f.counts[0] = count; }),
@@ -151,6 +154,54 @@ TEST_F(FilesOfDocuments, MemoryIsNotTakenForWhatAHeaderCounts) {
   }
 }
 
+TEST_F(FilesOfDocuments, MayHaveWeights) {
+  const std::string with = DocumentNumbers(some, {0.5F, -2, 0}).write(path("a.docs")),
+                    without = DocumentNumbers({{{1, 2}, {0, 1}}}).write(path("b.docs"));
+  const auto weights_of = [](const std::vector<std::string>& names) {
+    ProblemList problems;
+    const DocumentFiles files(names, 8, 10, problems);
+    EXPECT_TRUE(problems.empty()) << problems.text();
+    std::vector<float> weights;
+    for (Index d = 0; d < files.documents(); ++d) weights.push_back(files.weight(d));
+    EXPECT_EQ(files.have_weights(), names != std::vector{names.back()} || weights[0] != 1);
+    return weights;
+  };
+  EXPECT_EQ(weights_of({with}), (std::vector<float>{0.5F, -2, 0}));
+  EXPECT_EQ(weights_of({without}), (std::vector<float>{1}));
+  EXPECT_EQ(weights_of({with, without}), (std::vector<float>{0.5F, -2, 0, 1}));
+  EXPECT_EQ(weights_of({without, with}), (std::vector<float>{1, 0.5F, -2, 0}));
+  ProblemList problems;
+  const DocumentFiles files({with}, 8, 10, problems);
+  std::vector<Token> inputs(4), targets(4);
+  files.read(2, inputs.data(), targets.data());  // behind the weights
+  EXPECT_EQ(inputs, (std::vector<Token>{9, 3, 2, 1}));
+  EXPECT_EQ(targets, (std::vector<Token>{-1, 2, 1, -1}));
+}
+
+TEST_F(FilesOfDocuments, WeightsAreCheckedStrictly) {
+  for (const auto& [weight, said] : {std::pair{std::numeric_limits<float>::quiet_NaN(), "nan"},
+                                     std::pair{-std::numeric_limits<float>::infinity(), "-inf"}}) {
+    expect_refusal(DocumentNumbers(some, {1, weight, 1}),
+                   fmt::format("document 1 (counted from 0) has the weight {}, but a weight is a "
+                               "finite number; write the file again",
+                               said));
+  }
+  DocumentNumbers paired(some, {1, 1, 1});
+  paired.version[1] = 3;
+  const std::string file = paired.write(path("pairs.docs"));
+  ProblemList problems;
+  const DocumentFiles files({file}, 8, 10, problems, deck::DataFormat::pairs);
+  EXPECT_EQ(problems.text(), file +
+                                 ": is marked as pairs with weights (3 in bytes 12 to 15), but "
+                                 "only documents without pairs have weights (2); write it again");
+  const std::string cut = DocumentNumbers(some, {1, 1, 1}).write(path("cut.docs"));
+  std::filesystem::resize_file(cut, 256 + 32 + 8);
+  EXPECT_EQ(problems_of(cut),
+            cut +
+                ": its header counts 8 tokens in 3 documents, which do not fit the 296 bytes of "
+                "the file; it is truncated or damaged: write it again");
+}
+
 TEST_F(FilesOfDocuments, OtherFormatsAreRefusedWithTheWayOut) {
   const std::string file = DocumentNumbers(some).write(path("some.docs"));
   for (const DataFormat format : {DataFormat::bytes, DataFormat::llmc, DataFormat::raw}) {
@@ -193,6 +244,9 @@ TEST_F(FilesOfDocuments, TheDigestSeesDocumentsAndTargets) {
   EXPECT_EQ(digest, digest_of(DocumentNumbers(some)));
   EXPECT_NE(digest, digest_of(forged([](auto& f) { f.starts[1] = 2; })));
   EXPECT_NE(digest, digest_of(forged([](auto& f) { f.words[2] |= 1U << 31; })));
+  const std::uint64_t weighted = digest_of(DocumentNumbers(some, {1, 1, 1}));
+  EXPECT_NE(digest, weighted);
+  EXPECT_NE(weighted, digest_of(DocumentNumbers(some, {1, 1, 2})));
 }
 
 }  // namespace

@@ -160,6 +160,49 @@ TEST_F(Packed, ASampleHasItsDocumentsAndThenPadding) {
   EXPECT_EQ(full.targets, 3);
 }
 
+TEST_F(Packed, PositionsHaveTheWeightOfTheirDocument) {
+  const std::vector<Document> documents{{{1, 2, 3}, {0, 1, 1}}, {{9}, {0}}, {{4, 5}, {0, 1}}};
+  const std::string with =
+      tests::DocumentNumbers(documents, {0.5F, -2, 3}).write(path("weighted.docs"));
+  ProblemList problems;
+  const auto files = std::make_shared<DocumentFiles>(std::vector{with}, sequence, 1000, problems);
+  const PackedDocuments samples(files, sequence, 0, 3, deck::DataOrder::sequential, 7);
+  std::vector<float> weights(2 * sequence, 77);
+  ASSERT_TRUE(samples.has_weights());
+  samples.weights(3, 2, weights.data());
+  std::vector<float> expected{0.5F, 0.5F, 0.5F, -2, 3, 3};
+  expected.resize(sequence, 1);
+  expected.insert(expected.end(), expected.begin(), expected.begin() + sequence);
+  EXPECT_EQ(weights, expected);
+  EXPECT_EQ(samples.fullness().least_weight, -2);
+  EXPECT_EQ(samples.fullness().largest_weight, 3);
+  EXPECT_EQ(samples.targets(0, 1), 3) << "targets are counted, not weighted";
+}
+
+TEST_F(Packed, ABlendWeighsDocumentsWithoutWeightsAsOne) {
+  const std::vector<Document> documents{{{1, 2}, {0, 1}}};
+  deck::Data deck;
+  deck.format = DataFormat::documents;
+  deck.order = deck::DataOrder::sequential;
+  const auto blend_of = [&](const std::string& first, const std::string& second) {
+    deck.blend = {{"first", {first}, 1}, {"second", {second}, 1}};
+    return open_dataset(deck, sequence, 1000, 7);
+  };
+  const std::string without = write("without.docs", documents);
+  const std::string with = tests::DocumentNumbers(documents, {4}).write(path("with.docs"));
+  EXPECT_FALSE(blend_of(without, without).training->has_weights());
+  const Dataset data = blend_of(without, with);
+  ASSERT_TRUE(data.training->has_weights());
+  std::vector<float> weights(4 * sequence, 77);
+  data.training->weights(0, 4, weights.data());
+  for (Index sample = 0; sample < 4; ++sample) {
+    const float expected = data.training->place(sample).source == 1 ? 4 : 1;
+    EXPECT_EQ(weights[sample * sequence], expected) << sample;
+    EXPECT_EQ(weights[sample * sequence + 1], expected) << sample;
+    EXPECT_EQ(weights[sample * sequence + 2], 1) << "padding";
+  }
+}
+
 /// Pairs of a prompt without targets and answers, written as a file of pairs.
 class PackedPairs : public Packed {
  protected:

@@ -79,6 +79,34 @@ TEST(Batches, HoldDocumentsIfThereIsRoom) {
   is_equal(from_device(loaded.targets), targets);
   is_equal(from_device(loaded.documents.begin), begin);
   is_equal(from_device(loaded.documents.end), end);
+  EXPECT_EQ(loaded.weights.extent(0), 0U);
+}
+
+TEST(Batches, HoldWeightsIfDocumentsHaveThem) {
+  const TemporaryFolder folder;
+  deck::Config config = small_deck();
+  config.data.format = deck::DataFormat::documents;
+  const auto documents = numbered_documents({5, 4, 13, 1, 9, 2, 7}, 101);
+  const engine::TokensShape shape{
+      .batch = 3, .sequence = 13, .vocab = 101, .documents = true, .weights = true};
+  for (const bool weighted : {false, true}) {
+    std::vector<float> weights;
+    if (weighted) weights = {1, 2, 3, 4, 5, 6, 7};
+    config.data.files = {DocumentNumbers(documents, weights).write(folder.path() / "some.docs")};
+    const data::Dataset dataset = data::open_dataset(config.data, 13, 101, config.train.seed);
+    memory::Arenas measuring;
+    engine::Batches(measuring, shape);
+    memory::Ledger ledger;
+    memory::Arenas arenas(measuring, ledger);
+    engine::Batches batches(arenas, shape);
+    const model::Batch loaded = batches.load({}, *dataset.training, 1);
+    ASSERT_EQ(loaded.weights.extent(0), weighted ? 39U : 0U);
+    if (!weighted) continue;
+    std::vector<float> expected(39);
+    dataset.training->weights(1, 3, expected.data());
+    const auto found = from_device(loaded.weights);
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[i], expected[i]) << i;
+  }
 }
 
 }  // namespace

@@ -146,6 +146,24 @@ TEST(SumInOrder, IsTheLoopInFp64) {
   }
 }
 
+TEST(SumInOrder, MultipliesByWeightsExactly) {
+  const auto x = numbers<float>(257, 1, 1e3), weights = numbers<float>(257, 2, 1e3);
+  double expected = 0, size = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double product = static_cast<double>(weights[i]) * static_cast<double>(x[i]);
+    expected += product;
+    size += std::abs(product);
+  }
+  const Guarded<float> input(x), factors(weights), ones(std::vector<float>(x.size(), 1));
+  const auto sum_of = [&](Vector<const float> by) {
+    const Guarded<double> sum(1);
+    sum_in_order(Execution(), input.vector(), sum.data(), by);
+    return sum.host()[0];
+  };
+  EXPECT_NEAR(sum_of(factors.vector()), expected, tensor::on_host ? 0 : 257 * 0x1p-53 * size);
+  EXPECT_EQ(sum_of(ones.vector()), sum_of({}));
+}
+
 TYPED_TEST(Reduction, SumOfSquaresMatchesThePlainLoop) {
   for (const Index count : square_counts) {
     const auto x = numbers<TypeParam>(count, 1);
