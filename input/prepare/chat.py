@@ -7,7 +7,7 @@ from pathlib import Path
 from . import chat_parts, end_ids
 from .chat_encoding import ChatEncoder, without_post_processor
 from .conversation import Answers, Example, answers_need_template, needs_template, read_answers, read_example
-from .document_file import Documents, count_targets, write_documents
+from .document_file import PAIRS, PLAIN, WEIGHTED, Documents, count_targets, write_documents
 from .documents import InputError
 from .draw import COPY, TRAINING, VALIDATION, Draw, Population
 from .encoding import encoded
@@ -87,11 +87,13 @@ class Chats:
         try:
             if isinstance(value, InputError):
                 raise value
-            return (read_answers if self.arguments.pairs else read_example)(value, self.special, self.ignored)
+            if self.arguments.pairs:
+                return read_answers(value, self.special, self.ignored)
+            return read_example(value, self.special, self.ignored, self.arguments.weight_key)
         except InputError as error:
             return error.args[0]
 
-    def add(self, where, key, documents, straddling, problem):
+    def add(self, where, key, weight, documents, straddling, problem):
         """Appends the documents of a conversation, by the rule for long ones."""
         longest, rule = self.arguments.sequence or float("inf"), self.arguments.long
         # Both answers of a pair are in one sequence.
@@ -114,7 +116,7 @@ class Chats:
                     self.dropped += 1
                     continue
                 self.cut += 1
-            self.documents.append(tokens)
+            self.documents.append(tokens, weight)
         if first < len(self.documents):
             self.firsts.append(first)
             self.population.add(key, len(self.documents.tokens) - before)
@@ -130,10 +132,13 @@ class Chats:
             (f"{self.arguments.name}_val.docs", chosen[VALIDATION]),
         )
         return [
-            (file, len(numbers), write_documents(output, file, self.documents, numbers, self.arguments.pairs))
+            (file, len(numbers), write_documents(output, file, self.documents, numbers, self.file_kind()))
             for file, numbers in files
             if numbers
         ]
+
+    def file_kind(self):
+        return PAIRS if self.arguments.pairs else WEIGHTED if self.arguments.weight_key else PLAIN
 
     def generation_config(self):
         """The generation_config.json of a model that is trained on these documents."""
@@ -151,6 +156,9 @@ class Chats:
             f"{len(self.firsts)} {self.kind}, {len(self.documents)} documents, {tokens} tokens, {100 * targets / tokens:.1f} % of "
             f"them targets, longest {max(map(self.documents.length, range(len(self.documents))))}"
         )
+        if self.arguments.weight_key:
+            weights = self.documents.weights
+            yield f"weights from {min(weights):.6g} to {max(weights):.6g}, {sum(weights) / len(weights):.6g} on average"
         if line := self.draw.copies_line(self.kind, "tokens"):
             yield line
         if self.template:

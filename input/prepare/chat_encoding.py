@@ -70,16 +70,17 @@ class ChatEncoder:
 
     @classmethod
     def encode(cls, batch):
-        """For each (where, Example or the problem of a bad line): (where, its key, its documents as arrays, tokens that are partly
-        in a turn, the problem or None)."""
+        """For each (where, Example or the problem of a bad line): (where, its key, its weight, its documents as arrays, tokens that
+        are partly in a turn, the problem or None)."""
         results = []
         for where, example in batch:
             try:
                 if isinstance(example, str):
                     raise InputError(example)
-                results.append((where, example.key(), *cls.documents(example), None))
+                weight = 1.0 if isinstance(example, Answers) else example.weight
+                results.append((where, example.key(), weight, *cls.documents(example), None))
             except InputError as error:
-                results.append((where, 0, [], 0, error.args[0]))
+                results.append((where, 0, 1.0, [], 0, error.args[0]))
         return results
 
     @classmethod

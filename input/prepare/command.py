@@ -151,6 +151,7 @@ def add_chat_options(parser):
     add = parser.add_argument_group("chats", "JSON lines with messages, or with prompt and completion").add_argument
     add("--chat", action="store_true", help="the files are chats")
     add("--pairs", action="store_true", help="the files are chats with a chosen and a rejected answer, for preference.loss")
+    add("--weight-key", metavar="KEY", help="the key of a line's weight, a number that multiplies the loss of its targets")
     add("--template", metavar="T", help="a chat template: a file, or a name if the tokenizer's folder has several")
     add(
         "--each-turn",
@@ -167,7 +168,9 @@ def add_chat_options(parser):
 
 
 def check_chat_options(parser, arguments):
-    mine = ("each_turn", "long", "template", "date")
+    mine = ("each_turn", "long", "template", "date", "weight_key")
+    if arguments.pairs and arguments.weight_key:
+        parser.error("--weight-key is not for --pairs: pairs have no weights")
     if arguments.pairs and (arguments.each_turn or arguments.long == "cut"):
         parser.error("--each-turn and --long cut are not for --pairs, which keeps both answers whole")
     if arguments.pairs and arguments.validation == parser.get_default("validation"):

@@ -1,7 +1,10 @@
 """Reads chats for prepare.py: {"messages": [{"role": .., "content": ..}, ...]} and other forms of it, or a prompt and its completion."""
 
+import contextlib
 import dataclasses
 import json
+import math
+import struct
 from collections import Counter
 
 from .chat_forms import alpaca_messages, calls_with_objects, json_value, message_of, system_messages, text_of_parts
@@ -27,13 +30,15 @@ class Example:
     tools: list | None = None
     prompt: str = ""
     completion: str = ""
+    weight: float = 1.0  # of its documents
 
     def turns(self):
         """The numbers of the messages that the model learns to write."""
         return [i for i, one in enumerate(self.messages) if i >= self.first and one["role"] == "assistant"]
 
     def key(self):
-        """A number for its content, from which validation is drawn. The chat template and its date do not change it."""
+        """A number for its content, from which validation is drawn. Neither the chat template, its date nor the weight change
+        it."""
         content = hasher()
         content.update(
             json.dumps([self.messages, self.first, self.tools, self.prompt, self.completion], sort_keys=True).encode()
@@ -146,7 +151,20 @@ def read_pair(value, tools):
     return Example(None, prompt=prompt, completion=completion)
 
 
-def read_example(value, special, ignored):
+def read_weight(value, key):
+    """The weight of a line's object, which is a number under `key`, or its text as tables have it. Rounded to float32."""
+    if key not in value:
+        raise InputError(f"has no {key}, the weight that --weight-key names; only {shown(list(value))}")
+    found, weight = value[key], math.nan
+    if isinstance(found, (int, float, str)) and not isinstance(found, bool):
+        with contextlib.suppress(ValueError, OverflowError):
+            (weight,) = struct.unpack("<f", struct.pack("<f", float(found)))
+    if not math.isfinite(weight):
+        raise InputError(f"{key} is {shown(found)}, but a weight is a finite number in float32, such as 0.5")
+    return weight
+
+
+def read_example(value, special, ignored, weight_key=None):
     """The Example of a line's object. Counts its keys that say nothing about the conversation in `ignored`, a Counter."""
     value = {key: one for key, one in value.items() if one is not None}
     form = form_of(value)
@@ -164,8 +182,9 @@ def read_example(value, special, ignored):
     if example.messages is not None and not example.turns():
         raise InputError("no turn of the assistant" + (" in completion" if is_pair else "") + ": nothing can be learned")
     check_texts([example.messages, example.tools, example.prompt, example.completion], special)
-    ignored.update(key for key in value if key not in ("tools", form, *FORMS[form], *MORE_KEYS.get(form, ())))
-    return example
+    known = ("tools", weight_key, form, *FORMS[form], *MORE_KEYS.get(form, ()))
+    ignored.update(key for key in value if key not in known)
+    return dataclasses.replace(example, weight=read_weight(value, weight_key)) if weight_key else example
 
 
 def read_answers(value, special, ignored):

@@ -41,13 +41,22 @@ def make_tokenizer(path):
     tokenizer.save(str(path))
 
 
+def read_weights(path):
+    """The weights of a document file that has some, by the text of docs/data.md."""
+    data = path.read_bytes()
+    kind, _, documents = struct.unpack("<IQQ", data[12:32])
+    assert kind == 2
+    begin = 256 + 8 * (documents + 1)
+    return list(struct.unpack(f"<{documents}f", data[begin : begin + 4 * documents]))
+
+
 def read_documents(path):
     """[(tokens, targets as booleans)] of a document file, by the text of docs/data.md."""
     data = path.read_bytes()
-    magic, version, zero, tokens, documents = struct.unpack("<8sIIQQ", data[:32])
-    assert (magic, version, zero) == (b"KZERODOC", 1, 0) and not any(data[32:256])
+    magic, version, kind, tokens, documents = struct.unpack("<8sIIQQ", data[:32])
+    assert (magic, version) == (b"KZERODOC", 1) and kind in (0, 2) and not any(data[32:256])
     starts = struct.unpack(f"<{documents + 1}Q", data[256 : 256 + 8 * (documents + 1)])
-    numbers = struct.unpack(f"<{tokens}I", data[256 + 8 * (documents + 1) :])
+    numbers = struct.unpack(f"<{tokens}I", data[256 + 8 * (documents + 1) + 2 * kind * documents :])
     assert starts[0] == 0 and starts[-1] == tokens and all(a < b for a, b in zip(starts, starts[1:]))
     found = [numbers[begin:end] for begin, end in zip(starts, starts[1:])]
     assert not any(one[0] & TARGET for one in found)

@@ -15,7 +15,7 @@ import sys
 import unittest
 
 import chat_templates as templates
-from chat_case import PREPARE, ChatCase, chat, read_documents, turn
+from chat_case import PREPARE, ChatCase, chat, read_documents, read_weights, turn
 
 QUESTIONS = PREPARE.parent / "questions.jsonl"
 GOOD = chat("hello", "hello there")
@@ -262,6 +262,78 @@ class Questions(ChatCase):
         named = set(re.findall(rf"`((?:{tables})\.[a-z_]+)", QUESTIONS.read_text()))
         self.assertGreater(len(named), 60)
         self.assertEqual(named - keys, set())
+
+
+class Weights(ChatCase):
+    """Lines with a weight."""
+
+    KEY = ("--weight-key", "advantage")
+
+    def setUp(self):
+        super().setUp()
+        self.template(templates.CHATML)
+
+    def test_documents_have_the_weights_of_their_lines(self):
+        lines = [{**chat(f"hello {i}", "hello there"), "advantage": weight} for i, weight in enumerate((0.1, -2, 0, 1e3))]
+        said = self.run_it(self.lines(*lines), *self.KEY)
+        self.assertIn("weights from -2 to 1000, 249.525 on average", said)
+        self.assertNotIn("not used", said)
+        out = self.out / "text_train.docs"
+        self.assertEqual(read_weights(out), [0.10000000149011612, -2, 0, 1000])
+        weighted = read_documents(out)
+        without = self.run_it(self.lines(*lines))
+        self.assertIn("keys of lines that are not used: advantage (4)", without)
+        self.assertEqual(read_documents(out), weighted)
+        self.assertEqual(out.read_bytes()[12:16], b"\0\0\0\0")
+
+    def test_every_form_and_each_turn_has_them(self):
+        values = (
+            {"prompt": "what is a rank?", "completion": " A shard.", "advantage": 2},
+            {"prompt": [turn("user", "hello")], "completion": [turn("assistant", "hello")], "advantage": 3},
+            {"instruction": "hello", "output": "hello", "advantage": 4.5},
+            {**chat("hello", "a", "hello", "b"), "advantage": 0.25},
+        )
+        self.run_it(self.lines(*values), "--each-turn", *self.KEY)
+        self.assertEqual(read_weights(self.out / "text_train.docs"), [2, 3, 4.5, 0.25, 0.25])
+
+    def test_validation_is_drawn_with_them(self):
+        lines = [{**chat(f"hello {i}", "hello there"), "advantage": i} for i in range(40)]
+        self.run_it(self.lines(*lines), "--validation", "0.3", *self.KEY)
+        of_sides = []
+        for side in ("train", "val"):
+            path = self.out / f"text_{side}.docs"
+            texts = [self.text(tokens) for tokens, _ in read_documents(path)]
+            numbers = [int(text.split("hello ")[1].split("<")[0]) for text in texts]
+            self.assertEqual(read_weights(path), numbers)
+            of_sides.append(numbers)
+        self.assertEqual(sorted(of_sides[0] + of_sides[1]), list(range(40)))
+        self.assertGreater(len(of_sides[1]), 5)
+
+    def test_a_table_has_them_as_text(self):
+        path = self.folder / "chats.csv"
+        path.write_text("prompt,completion,advantage\nhello, hello,-0.5\nhello, there,2\n")
+        self.run_it(path, *self.KEY)
+        self.assertEqual(read_weights(self.out / "text_train.docs"), [-0.5, 2])
+
+    def test_bad_weights_are_named(self):
+        bad = ('"much"', "true", "[1]", "NaN", "-Infinity", "1e39", '"inf"')
+        good = json.dumps({**GOOD, "advantage": 1})
+        lines = [good] + [good.replace('"advantage": 1', f'"advantage": {value}') for value in bad]
+        for begin in range(1, len(lines), 4):
+            said = self.run_it(self.lines(*(line.encode() for line in lines[begin : begin + 4])), *self.KEY, code=4)
+            for number, value in enumerate(bad[begin - 1 : begin + 3], 1):
+                found = "1e+39" if value == "1e39" else value
+                text = f"chats.jsonl:{number}: advantage is {found}, but a weight is a finite number in float32, such as 0.5"
+                self.assertIn(text, said)
+        self.assertIn(
+            "chats.jsonl:1: has no advantage, the weight that --weight-key names; only", self.refused(GOOD, options=self.KEY)
+        )
+        self.assertIn("has no advantage", self.refused({**GOOD, "advantage": None}, options=self.KEY))
+        self.assertIn("--weight-key is for --chat", self.run_text("--weight-key", "a"))
+
+    def run_text(self, *options):
+        command = [sys.executable, "-B", PREPARE, "corpus", "-o", self.out, *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
 if __name__ == "__main__":

@@ -82,6 +82,10 @@ class Pairs(ChatCase):
                 self.assertIn(said, self.run_it(self.lines(value), "--pairs", code=4))
         for options in (("--each-turn",), ("--sequence", "9", "--long", "cut")):
             self.assertIn("not for --pairs", self.run_it(self.lines(), "--pairs", *options, code=2))
+        said = self.run_it(self.lines(), "--pairs", "--weight-key", "weight", code=2)
+        self.assertIn("--weight-key is not for --pairs: pairs have no weights", said)
+        value = {"prompt": ASKED, "chosen": GOOD, "rejected": BAD, "weight": 2}
+        self.assertIn("keys of lines that are not used: weight (1)", self.run_it(self.lines(value), "--pairs"))
 
 
 if __name__ == "__main__":
