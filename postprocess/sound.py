@@ -19,6 +19,14 @@ TRAFFIC = {
     "bytes_per_step": NUMBER,
     "expected_elements_per_step": NUMBER,
 }
+ENERGY = {
+    "joules": OPTIONAL,
+    "sources": [TEXT],
+    "nodes": COUNT,
+    "measured_nodes": COUNT,
+    "devices": COUNT,
+    "measured_devices": COUNT,
+}
 ANY = {"time": NUMBER, "seconds": NUMBER, "stall_seconds": NUMBER, "step": COUNT}
 SHAPES = {
     "start": {"first_step": COUNT, "process_seconds": NUMBER, "deck": TEXT, "hosts": [TEXT], "grid": {"data": COUNT, "tensor": COUNT}, "steps": COUNT,
@@ -28,10 +36,10 @@ SHAPES = {
              "expert_entropy": [NUMBER]},
     "validation": {"loss": OPTIONAL},
     "evaluation": {"loss": OPTIONAL, "name": TEXT},
-    "nodes": {"steps": COUNT, "count": COUNT, "by": TEXT, "compute_seconds": SPREAD, "wait_seconds": SPREAD, "nodes": [NODE]},
-    "end": {"reason": TEXT, "signal": TEXT, "steps": COUNT, "memory": [MEMORY], "traffic": [TRAFFIC]},
+    "nodes": {"steps": COUNT, "count": COUNT, "by": TEXT, "compute_seconds": SPREAD, "wait_seconds": SPREAD, "nodes": [NODE], "joules": OPTIONAL},
+    "end": {"reason": TEXT, "signal": TEXT, "steps": COUNT, "memory": [MEMORY], "traffic": [TRAFFIC], "energy": ENERGY},
 }  # fmt: skip
-REQUIRED = (SPREAD, NODE, MEMORY, TRAFFIC, MEMORY["categories"][NAMES])  # shapes that must have all of their keys
+REQUIRED = (SPREAD, NODE, MEMORY, TRAFFIC, ENERGY, MEMORY["categories"][NAMES])  # shapes that must have all of their keys
 STEPPING = ("step", "validation", "evaluation", "checkpoint", "nodes")  # events that are of a step
 LARGEST = 2**62
 

@@ -3,6 +3,7 @@
 import math
 import statistics
 
+import energy
 import goodput
 import naming
 
@@ -135,6 +136,8 @@ def rows(runs):
         ("time in evaluations", lambda r: time_in(r, "evaluation")),
         ("waits for checkpoints", lambda r: time_in(r, "checkpoint")),
         ("goodput", productive),
+        ("energy", energy.words),
+        ("energy a token", energy.a_token),
         ("restarts", lambda r: ", ".join(f"at {step}" for step in r.restarts)),
         ("skipped steps", lambda r: str(sum(bool(s.get("skipped")) for s in r.steps) or "")),
         ("tokens/s, median", lambda r: count(median(r, "tokens_per_second")) if median(r, "tokens_per_second") else ""),

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 #include <string_view>
@@ -71,6 +72,29 @@ std::string limit_line(const TimeLimit& limit) {
              ? fmt::format("{}; stops {} before its end", left, format_seconds(limit.stop_margin))
              : fmt::format("{}, run.stop_margin is {}: stops after one step", left,
                            format_seconds(limit.stop_margin));
+}
+
+std::string format_joules(double joules) {
+  constexpr std::pair<double, const char*> units[] = {{1e12, "TJ"}, {1e9, "GJ"}, {1e6, "MJ"},
+                                                      {1e3, "kJ"},  {1, "J"},    {1e-3, "mJ"}};
+  for (const auto& [size, unit] : units)
+    if (joules >= size) return fmt::format("{:.1f} {}", joules / size, unit);
+  return fmt::format("{:.1f} uJ", 1e6 * joules);
+}
+
+std::string energy_line(const EnergyRecord& energy) {
+  if (!std::isfinite(energy.joules))
+    return "energy      not known: a counter could not be read any more";
+  std::string line = "energy      " + format_joules(energy.joules);
+  if (energy.joules_per_token)
+    line += fmt::format(", {} a token", format_joules(*energy.joules_per_token));
+  line += fmt::format(", {:.0f} W by", energy.watts);
+  for (const std::string& source : energy.sources) line += " " + source;
+  if (energy.measured_nodes < energy.nodes)
+    line += fmt::format(", {} of {} nodes", energy.measured_nodes, energy.nodes);
+  if (energy.measured_devices < energy.devices)
+    line += fmt::format(", {} of {} devices", energy.measured_devices, energy.devices);
+  return line;
 }
 
 /// The width of the terminal on standard output; 0 if it is not a terminal or does not report it.
@@ -248,6 +272,7 @@ void Console::end(const EndRecord& record) {
                            format_count(job_.tokens_per_second()), 100 * job_.mfu(),
                            is_peak_measured_ ? " of the measured peak" : ""));
   }
+  if (record.energy) print_line(energy_line(*record.energy));
   if (record.reason == "nothing_to_do") {
     print_line(fmt::format("already at step {} of {}: nothing to do", record.steps, steps_));
     return;

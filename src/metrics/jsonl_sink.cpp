@@ -70,6 +70,18 @@ Json spread_json(const Spread& spread) {
   return {{"min", spread.min}, {"mean", spread.mean}, {"max", spread.max}};
 }
 
+Json energy_json(const EnergyRecord& energy) {
+  Json json = {{"joules", energy.joules},
+               {"watts", energy.watts},
+               {"sources", energy.sources},
+               {"nodes", energy.nodes},
+               {"measured_nodes", energy.measured_nodes},
+               {"devices", energy.devices},
+               {"measured_devices", energy.measured_devices}};
+  if (energy.joules_per_token) json["joules_per_token"] = *energy.joules_per_token;
+  return json;
+}
+
 Json limit_json(const std::optional<TimeLimit>& limit) {
   if (!limit) return nullptr;
   return {{"source", limit->source},
@@ -196,15 +208,17 @@ void JsonlSink::write(const NodesRecord& record) {
                     {"busiest_seconds", row.busiest_seconds},
                     {"slow", row.slow}});
   }
-  file_.write_line(dump({{"event", "nodes"},
-                         {"step", record.step},
-                         {"steps", record.steps},
-                         {"seconds", record.seconds},
-                         {"by", record.by_rank ? "rank" : "node"},
-                         {"count", record.count},
-                         {"compute_seconds", spread_json(record.compute)},
-                         {"wait_seconds", spread_json(record.wait)},
-                         {"nodes", std::move(rows)}}));
+  Json json = {{"event", "nodes"},
+               {"step", record.step},
+               {"steps", record.steps},
+               {"seconds", record.seconds},
+               {"by", record.by_rank ? "rank" : "node"},
+               {"count", record.count},
+               {"compute_seconds", spread_json(record.compute)},
+               {"wait_seconds", spread_json(record.wait)},
+               {"nodes", std::move(rows)}};
+  if (record.joules) json["joules"] = *record.joules;
+  file_.write_line(dump(std::move(json)));
 }
 
 void JsonlSink::write(const EndRecord& record) {
@@ -229,6 +243,7 @@ void JsonlSink::write(const EndRecord& record) {
                {"memory", std::move(memory)},
                {"traffic", std::move(traffic)}};
   if (record.spikes) json["spikes"] = *record.spikes;
+  if (record.energy) json["energy"] = energy_json(*record.energy);
   file_.write_line(dump(std::move(json)));
 }
 

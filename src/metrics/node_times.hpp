@@ -2,6 +2,7 @@
 // and the console use the same values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,10 @@ struct Spread {
 /// The rows of an interval of steps. If there are more than max_node_rows, only those that
 /// computed longest are listed.
 struct NodesRecord {
-  Index step = 0;      // steps done at the interval's end
-  Index steps = 0;     // of the interval
-  double seconds = 0;  // of these steps, mean over all ranks
+  Index step = 0;                  // steps done at the interval's end
+  Index steps = 0;                 // of the interval
+  double seconds = 0;              // of these steps, mean over all ranks
+  std::optional<double> joules{};  // measured since the last record, of all ranks together
   bool by_rank = false;
   Index count = 0;  // rows before any were left out
   Spread compute{}, wait{};

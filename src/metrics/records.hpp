@@ -140,14 +140,25 @@ struct CheckpointRecord {
   std::string state{};       // the hash of the state in it; hexadecimal
 };
 
+/// The energy of a job from its preparation to its end, as far as the system lets it be measured.
+struct EnergyRecord {
+  double joules = 0;                         // of all measured nodes and devices; NaN: not known
+  std::optional<double> joules_per_token{};  // all of it, over the tokens of this job's steps
+  double watts = 0;                          // mean of all together
+  std::vector<std::string> sources{};        // RAPL, pm_counters, NVML
+  Index nodes = 0, measured_nodes = 0;       // of the launch; those whose counters are read
+  Index devices = 0, measured_devices = 0;   // 0 if counters of nodes include devices
+};
+
 struct EndRecord {
-  std::string reason{};             // completed, nothing_to_do, wall_limit, stop_file, signal,
-                                    // max_steps, diverged, verification, replay
-  std::string signal{};             // "SIGTERM" if the reason is a signal; otherwise empty
-  Index exit_code = 0;              // with which the process intends to end
-  Index steps = 0;                  // since step 0, restarts included
-  double seconds = 0;               // of this process
-  std::optional<Index> spikes{};    // steps skipped by optimizer.skip_above, restarts included
+  std::string reason{};           // completed, nothing_to_do, wall_limit, stop_file, signal,
+                                  // max_steps, diverged, verification, replay
+  std::string signal{};           // "SIGTERM" if the reason is a signal; otherwise empty
+  Index exit_code = 0;            // with which the process intends to end
+  Index steps = 0;                // since step 0, restarts included
+  double seconds = 0;             // of this process
+  std::optional<Index> spikes{};  // steps skipped by optimizer.skip_above, restarts included
+  std::optional<EnergyRecord> energy{};
   std::vector<MemoryRow> memory{};  // one row per rank
   std::vector<TrafficRow> traffic{};
 };

@@ -113,7 +113,9 @@ std::string campaign_lines(const Entry& entry) {
       metrics::format_count(all.tokens), all.steps,
       metrics::format_count(entry.tokens_per_second()), format_days(all.seconds),
       metrics::format_count(all.node_hours()), all.nodes, all.nodes == 1 ? "node" : "nodes");
-  if (all.joules) text += fmt::format("energy      {:.1f} MWh\n", *all.joules / 3.6e9);
+  if (all.joules)
+    text += fmt::format("energy      {:.1f} MWh, {:.2g} J a token\n", *all.joules / 3.6e9,
+                        *all.joules / all.tokens);
   return text + (all.interruptions ? interruption_lines(entry) : "");
 }
 

@@ -15,12 +15,14 @@ struct RankTime {
   double seconds = 0;  // of the steps
   double waited = 0;   // part of `seconds` spent waiting for messages of other ranks
   double no_core = 0;  // part of `waited` in which the rank was ready but had no core
+  double joules = 0;   // that the rank has read; not of the steps alone
 
   double computed() const { return seconds - waited; }
   RankTime& operator+=(const RankTime& other) {
     seconds += other.seconds;
     waited += other.waited;
     no_core += other.no_core;
+    joules += other.joules;
     return *this;
   }
 };

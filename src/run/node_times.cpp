@@ -31,14 +31,15 @@ double operations_of(const deck::Config& config, const engine::Blueprint& bluepr
 
 NodeTimes::NodeTimes(const deck::Config& config, const engine::Machinery& machinery,
                      const engine::Blueprint& blueprint, metrics::Console& console,
-                     metrics::JsonlSink* sink, const MinInterval& min_interval)
+                     metrics::JsonlSink* sink, const MinInterval& min_interval, EnergyMeter* energy)
     : world_(machinery.grid.world()),
       data_(*machinery.data),
       tensor_(*machinery.tensor),
       console_(console),
       sink_(sink),
       share_(config.run.slow_node_share),
-      min_interval_(min_interval) {
+      min_interval_(min_interval),
+      energy_(energy != nullptr && energy->is_on() ? energy : nullptr) {
   const std::vector<std::string> hosts = world_.gather(runtime::host_name());
   std::vector<double> operations =
       world_.all_gather(operations_of(config, blueprint, machinery.grid));
@@ -76,11 +77,13 @@ Index NodeTimes::agree(Index mine) {
 
 /// Gathers the ranks' times since the last call into unwritten_ and total_.
 void NodeTimes::gather() {
-  const std::vector<double> all = world_.all_gather({mine_.seconds, mine_.waited, mine_.no_core});
+  if (energy_ != nullptr) mine_.joules = energy_->take();
+  const std::vector<double> all =
+      world_.all_gather({mine_.seconds, mine_.waited, mine_.no_core, mine_.joules});
   mine_ = {};
   interval_.times.clear();
-  for (std::size_t i = 0; world_.is_root() && i < all.size(); i += 3)
-    interval_.times.push_back({all[i], all[i + 1], all[i + 2]});
+  for (std::size_t i = 0; world_.is_root() && i < all.size(); i += 4)
+    interval_.times.push_back({all[i], all[i + 1], all[i + 2], all[i + 3]});
   unwritten_.add(interval_);
   total_.add(interval_);
 }
@@ -100,8 +103,13 @@ void NodeTimes::report_if_due(Index steps_done) {
 
 void NodeTimes::write(Index steps_done) {
   if (sink_ != nullptr) {
-    sink_->write(
-        groups_->record(unwritten_.times, steps_done, unwritten_.steps, slow_nodes_->slow()));
+    metrics::NodesRecord record =
+        groups_->record(unwritten_.times, steps_done, unwritten_.steps, slow_nodes_->slow());
+    if (energy_ != nullptr) {
+      record.joules = 0;
+      for (const RankTime& time : unwritten_.times) *record.joules += time.joules;
+    }
+    sink_->write(record);
   }
   written_ += unwritten_.times.front().seconds;
   unwritten_ = {};

@@ -10,6 +10,7 @@
 #include "engine/engine.hpp"
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
+#include "run/energy.hpp"
 #include "run/node_groups.hpp"
 #include "run/slow_nodes.hpp"
 
@@ -23,11 +24,12 @@ struct MinInterval {
 
 class NodeTimes {
  public:
-  /// `sink` is null if nothing is recorded. Machinery, console and sink must outlive the object.
-  /// Collective over all ranks of the grid.
+  /// `sink` is null if nothing is recorded. With `energy`, records have the joules since the last
+  /// one, and nobody else may take them. All arguments except the deck and the blueprint must
+  /// outlive the object. Collective over all ranks of the grid.
   NodeTimes(const deck::Config& config, const engine::Machinery& machinery,
             const engine::Blueprint& blueprint, metrics::Console& console, metrics::JsonlSink* sink,
-            const MinInterval& min_interval = {});
+            const MinInterval& min_interval = {}, EnergyMeter* energy = nullptr);
 
   /// Runs a step, adds its time, and returns its result. Not collective by itself.
   template <class F>
@@ -79,6 +81,7 @@ class NodeTimes {
   metrics::JsonlSink* sink_;
   double share_;
   MinInterval min_interval_;
+  EnergyMeter* energy_;
   std::optional<NodeGroups> groups_;  // on the root, like slow_nodes_
   std::optional<SlowNodes> slow_nodes_;
   RankTime mine_;               // of this rank, since the last gather()

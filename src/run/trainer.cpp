@@ -25,6 +25,7 @@
 #include "run/bits.hpp"
 #include "run/checkpoints.hpp"
 #include "run/ending.hpp"
+#include "run/energy.hpp"
 #include "run/evaluations.hpp"
 #include "run/node_times.hpp"
 #include "run/profile.hpp"
@@ -92,6 +93,7 @@ class Trainer {
   runtime::StopSignal stop_;
   std::unique_ptr<checkpoint::FolderLock> folder_lock_;  // on rank 0
   std::optional<metrics::JsonlSink> sink_;               // on rank 0
+  EnergyMeter energy_;
   const RunInputs inputs_;
   std::optional<engine::Machinery> machinery_;
   std::string arithmetic_, bits_;  // bits_digest(), as text
@@ -99,6 +101,7 @@ class Trainer {
   std::unique_ptr<engine::Engine> engine_;
   metrics::Peak peak_;
   metrics::Throughput throughput_;
+  double tokens_ = 0;  // of this job's steps
   std::optional<Checkpoints> checkpoints_;
   std::optional<Evaluations> evaluations_;
   std::optional<NodeTimes> node_times_;
@@ -117,6 +120,7 @@ Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
                request.detail),
       deadline_(deadline()),
       stop_(stop_rules()),
+      energy_(grid_.world()),
       inputs_(request.open_inputs(config_, grid_.world())) {}
 
 void Trainer::prepare() {
@@ -151,7 +155,7 @@ void Trainer::prepare() {
   evaluations_.emplace(config_, grid_.world(), inputs_.dataset, *engine_, console_,
                        sink_ ? &*sink_ : nullptr);
   node_times_.emplace(config_, *machinery_, engine_->blueprint(), console_,
-                      sink_ ? &*sink_ : nullptr);
+                      sink_ ? &*sink_ : nullptr, MinInterval{}, &energy_);
   stops_.emplace(config_.run, grid_.world(), stop_, *node_times_);
   if (!config_.run.profile.empty())
     profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
@@ -260,6 +264,7 @@ void Trainer::announce(Index first_step) {
   if (const std::string note = engine_->model_arithmetic().note; !note.empty())
     console_.note("attention   kzero's kernels: " + note);
   if (deck::trains_adapters(config_.lora)) console_.note(adapters_note(engine_->blueprint()));
+  console_.note(energy_.note());
   if (profile_) console_.note(profile_->announcement(first_step));
   for (const std::string& note : notes(first_step)) console_.note("note        " + note);
   for (const std::string& text : grid_.world().gather(comm::crowding(session_))) {
@@ -290,6 +295,7 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
     record.preference = {pairs->pairs, pairs->chosen_reward, pairs->rejected_reward,
                          pairs->accuracy};
   throughput_.fill(record);
+  tokens_ += static_cast<double>(record.tokens);
   console_.step(record);
   if (sink_) sink_->write(record);
 }
@@ -334,6 +340,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   record.traffic =
       engine::counted(machinery_->traffic,
                       engine::expected_traffic(config_, engine_->blueprint(), grid_.data().rank()));
+  record.energy = energy_.total(tokens_, seconds_since(started_));
   console_.end(record);
   if (sink_) sink_->write(record);
   if (code == ExitCode::stopped) console_.note(stop_text(record, config_));

@@ -48,9 +48,17 @@ class Damage(unittest.TestCase):
                  "busiest_seconds": 1.5, "slow": False}]  # fmt: skip
         spread = {"min": 1.0, "mean": 1.0, "max": 1.5}
         node = {"event": "nodes", "step": 4, "steps": 4, "seconds": 2.0, "by": "node", "count": 1, "compute_seconds": spread, "wait_seconds": spread,
-                "nodes": rows}  # fmt: skip
+                "nodes": rows, "joules": 4.5}  # fmt: skip
         lines = [json.loads(line) for line in write_run(self.path, step=EXPERTS).read_text().splitlines()]
         lines[0]["process_seconds"] = 1.0
+        lines[-1]["energy"] = {
+            "joules": 9.5,
+            "sources": ["RAPL"],
+            "nodes": 1,
+            "measured_nodes": 1,
+            "devices": 0,
+            "measured_devices": 0,
+        }
         self.lines = [{**line, "time": 100.0 + i} for i, line in enumerate([*lines[:-1], node, lines[-1]])]
 
     def report(self, lines, draws):

@@ -14,6 +14,7 @@ import scripts  # first: makes the scripts' folder known
 
 # isort: split
 import curves
+import energy
 import naming
 import records
 import report
@@ -201,6 +202,21 @@ class Facts(unittest.TestCase):
             (run,) = self.runs({})
             run.start["peak"] = peak
             self.assertEqual(summary.mfu_text(run), text)
+
+    def test_energy_is_of_all_launches(self):
+        (run,) = self.runs({})
+        self.assertEqual((energy.words(run), energy.a_token(run)), ("", ""))
+        measured = {"joules": 7200.0, "sources": ["RAPL"], "nodes": 2, "measured_nodes": 2, "devices": 0, "measured_devices": 0}
+        nodes = [{"event": "nodes", "step": 2, "joules": joules} for joules in (500.0, 1300.0)]
+        run.launches = [[{"event": "start"}, *nodes], [{"event": "start"}, nodes[0], {"event": "end", "energy": measured}]]
+        run.end = run.launches[-1][-1]
+        self.assertEqual(energy.of(run), (9000.0, 0))  # the first launch was killed
+        self.assertEqual((energy.words(run), energy.a_token(run)), ("9 kJ by RAPL", "20 J"))
+        run.launches.append([{"event": "start"}])
+        measured["measured_nodes"], measured["joules"] = 1, 3.6e6
+        self.assertEqual(energy.words(run), "1 kWh by RAPL, 1 of 2 nodes, without 1 of 3 launches")
+        measured["joules"] = None  # a counter failed
+        self.assertEqual(energy.of(run), (1800.0, 2))
 
     def test_names_are_the_keys_that_differ_if_they_tell_runs_apart(self):
         runs = self.runs({"stage": 1}, {"stage": 3, "precision": "fp16"})

@@ -350,6 +350,20 @@ TEST(Console, TheSummaryIsShortIfTheRunKeptItsPlan) {
       << summary(record);
 }
 
+TEST(Console, TheSummaryHasTheEnergyIfItIsMeasured) {
+  EndRecord record = end_record();
+  record.energy = {1'234'000, 0.0456, 310.4, {"NVML", "RAPL"}, 3, 3, 8, 8};
+  EXPECT_TRUE(has(summary(record), "energy      1.2 MJ, 45.6 mJ a token, 310 W by NVML RAPL\n"))
+      << summary(record);
+  record.energy = {999, {}, 99, {"RAPL"}, 3, 2, 8, 7};
+  EXPECT_TRUE(
+      has(summary(record), "energy      999.0 J, 99 W by RAPL, 2 of 3 nodes, 7 of 8 devices\n"))
+      << summary(record);
+  record.energy->joules = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(has(summary(record), "energy      not known: a counter could not be read any more\n"))
+      << summary(record);
+}
+
 TEST(Console, TheSummaryHasTablesOnRequest) {
   const std::string text = summary(end_record(), Detail::tables);
   for (const char* part :

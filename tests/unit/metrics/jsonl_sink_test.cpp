@@ -191,6 +191,27 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
       R"("bytes_between_nodes_per_step":0,"expected_bytes_between_nodes_per_step":0}]})");
 }
 
+TEST_F(JsonLines, EnergyIsInTheEndAndInNodesIfItIsMeasured) {
+  JsonlSink sink(path_);
+  EndRecord end;
+  sink.write(end);
+  end.energy = {1500, 0.5, 30, {"NVML", "RAPL"}, 3, 2, 8, 8};
+  sink.write(end);
+  end.energy->joules = std::numeric_limits<double>::quiet_NaN();
+  end.energy->joules_per_token.reset();
+  sink.write(end);
+  NodesRecord nodes;
+  nodes.joules = 2.5;
+  sink.write(nodes);
+  EXPECT_FALSE(Json::parse(lines().at(0)).contains("energy"));
+  EXPECT_EQ(
+      Json::parse(lines().at(1))["energy"].dump(),
+      R"({"joules":1500.0,"watts":30.0,"sources":["NVML","RAPL"],"nodes":3,"measured_nodes":2,)"
+      R"("devices":8,"measured_devices":8,"joules_per_token":0.5})");
+  EXPECT_TRUE(Json::parse(lines().at(2))["energy"]["joules"].is_null());
+  EXPECT_EQ(Json::parse(lines().at(3))["joules"], 2.5);
+}
+
 TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {
   JsonlSink sink(path_);
   sink.write(ValidationRecord{.step = 5, .loss = 2.5, .tokens = 64, .seconds = 0.5});
