@@ -6,6 +6,7 @@
 
 #include "app/command_table.hpp"
 #include "app/commands.hpp"
+#include "app/compare_command.hpp"
 #include "app/completion.hpp"
 #include "app/convert_command.hpp"
 #include "app/evaluate_command.hpp"
@@ -197,6 +198,8 @@ ExitCode main(int argc, char** argv) {
 
   GenerateArguments generated;
   add_generate(cli, generated)->callback([&] { chosen = [&] { return generate(generated); }; });
+  CompareArguments compared;
+  add_compare(cli, compared)->callback([&] { chosen = [&] { return compare(compared); }; });
 
   add_completion(cli, argv[0], chosen);
   add_man(cli, chosen);

@@ -113,16 +113,16 @@ struct GenerateJob {
 /// Prints complete continuations in the order of the prompts.
 class GeneratedOutput {
  public:
-  GeneratedOutput(const GenerateJob& job, const engine::Machinery& m)
-      : job_(job), m_(m), shown_(job.prompts.size()) {}
+  GeneratedOutput(const GenerateJob& job, const engine::Machinery& m, const GeneratedText& print)
+      : job_(job), m_(m), print_(print), shown_(job.prompts.size()) {}
 
   infer::GeneratorEvents events() {
     return {[this](std::size_t, std::string_view text) {
-              if (job_.streams() && prints()) std::cout << text << std::flush;
+              if (job_.streams() && prints()) print_(text);
             },
             [this](std::size_t i, const infer::Continuation& made) {
               if (!job_.streams()) shown_[i] = job_.shown(job_.prompts[i].number, made);
-              if (job_.streams() && prints()) std::cout << std::endl;
+              if (job_.streams() && prints()) print_("\n");
               if (m_.grid.data().size() == 1 && prints()) print_complete();
             }};
   }
@@ -133,7 +133,9 @@ class GeneratedOutput {
     for (Index i = 0; i < std::ssize(job_.texts) && data_ranks > 1; ++i) {
       const bool is_mine = i % data_ranks == m_.grid.data().rank() && m_.grid.tensor().is_root();
       const std::string mine = is_mine ? shown_[i / data_ranks] : std::string();
-      for (const std::string& text : m_.grid.world().gather(mine)) std::cout << text;
+      for (const std::string& text : m_.grid.world().gather(mine)) {
+        if (!text.empty()) print_(text);
+      }
     }
     grid::collectively(m_.grid.world(), [&] {
       const int error = output_error();
@@ -146,12 +148,12 @@ class GeneratedOutput {
   bool prints() const { return m_.grid.world().is_root(); }
 
   void print_complete() {
-    for (; next_ < shown_.size() && !shown_[next_].empty(); ++next_)
-      std::cout << shown_[next_] << std::flush;
+    for (; next_ < shown_.size() && !shown_[next_].empty(); ++next_) print_(shown_[next_]);
   }
 
   const GenerateJob& job_;
   const engine::Machinery& m_;
+  const GeneratedText& print_;
   std::vector<std::string> shown_;  // by prompt of this data rank
   std::size_t next_ = 0;
 };
@@ -166,7 +168,10 @@ std::string rates_text(const infer::GeneratorRates& r) {
       r.step_seconds, rate(r.step_tokens, r.step_seconds));
 }
 
-void generate_on(const GenerateArguments& a, PromptInput& input, const runtime::Session& session) {
+}  // namespace
+
+void generate_with(const GenerateArguments& a, PromptInput& input, const runtime::Session& session,
+                   const GeneratedText& print) {
   const grid::Group world = grid::world_group();
   const Index tensor = a.tensor > 0 ? a.tensor : world.size();
   const infer::Source source = infer::open(world, a.source, {tensor, a.precision});
@@ -180,7 +185,7 @@ void generate_on(const GenerateArguments& a, PromptInput& input, const runtime::
   note(world,
        fmt::format("{} in {}, {}", printable(source.path), name_of(source.config.train.precision),
                    engine::memory_text(machinery.ledger.peaks())));
-  GeneratedOutput output(job, machinery);
+  GeneratedOutput output(job, machinery, print);
   infer::GeneratorRates rates;
   // Data ranks take different numbers of steps. If one fails, all end after their own steps.
   grid::collectively(world, [&] {
@@ -197,14 +202,13 @@ void generate_on(const GenerateArguments& a, PromptInput& input, const runtime::
   note(world, rates_text(rates));
 }
 
-}  // namespace
-
 ExitCode generate(const GenerateArguments& arguments) {
   PromptInput input(arguments.prompt_file);
   if (arguments.prompts.empty() && input.is_standard_input() && runtime::launch_rank() == 0)
     input.start();
   return run_inference([&](const runtime::Session& session) {
-    generate_on(arguments, input, session);
+    generate_with(arguments, input, session,
+                  [](std::string_view text) { std::cout << text << std::flush; });
     return ExitCode::done;
   });
 }

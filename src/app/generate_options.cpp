@@ -25,21 +25,6 @@ void add_prompts(CLI::App& command, GenerateArguments& a) {
           "JSON lines {\"prompt\": \"..\", \"max_tokens\": n}; -: standard input, with MPICH's "
           "mpiexec at most 64 KiB. Without --prompt and --prompts, standard input is one prompt")
       ->excludes(prompt);
-  command
-      .add_option("--max-tokens", a.max_tokens,
-                  "tokens to generate for a prompt, while the model's sequence has room")
-      ->check(CLI::Range(Index{1}, max_token_count))
-      ->transform(whole_number())
-      ->capture_default_str();
-  command
-      .add_option("--stop", a.stops,
-                  "a text that ends a continuation and is not part of it; may be given several "
-                  "times")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check([](const std::string& text) {
-        return std::string(text.empty() ? "must not be empty" : "");
-      });
 }
 
 void add_sampling(CLI::App& command, infer::Sampling& s) {
@@ -71,29 +56,52 @@ void add_sampling(CLI::App& command, infer::Sampling& s) {
 
 }  // namespace
 
-CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
-  CLI::App* command = cli.add_subcommand("generate", "continue prompts with a trained model");
-  add_prompts(*command, a);
-  add_sampling(*command, a.sampling);
-  command->add_option("--tokenizer", a.tokenizer,
-                      "a tokenizer.json or its folder, or bytes; default: the one in the folder "
-                      "of the model or its data");
-  add_special_tokens(*command, a.special);
+void add_length(CLI::App& command, GenerateArguments& a) {
   command
-      ->add_option(
+      .add_option("--max-tokens", a.max_tokens,
+                  "tokens to generate for a prompt, while the model's sequence has room")
+      ->check(CLI::Range(Index{1}, max_token_count))
+      ->transform(whole_number())
+      ->capture_default_str();
+  command
+      .add_option("--stop", a.stops,
+                  "a text that ends a continuation and is not part of it; may be given several "
+                  "times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string& text) {
+        return std::string(text.empty() ? "must not be empty" : "");
+      });
+}
+
+void add_model_options(CLI::App& command, GenerateArguments& a) {
+  command.add_option("--tokenizer", a.tokenizer,
+                     "a tokenizer.json or its folder, or bytes; default: the one in the folder "
+                     "of the model or its data");
+  add_special_tokens(command, a.special);
+  command
+      .add_option(
           "--tensor", a.tensor,
           "ranks that split the model; the others divide the prompts; default: all ranks of "
           "the launch")
       ->check(CLI::Range(Index{1}, Index{1'000'000}))
       ->transform(whole_number());
-  add_precision(*command, a.precision);
-  command->add_option("--batch", a.batch, "prompts that are continued at once")
+  add_precision(command, a.precision);
+  command.add_option("--batch", a.batch, "prompts that are continued at once")
       ->check(CLI::Range(Index{1}, Index{65536}))
       ->transform(whole_number())
       ->capture_default_str();
-  command->add_flag("--chat", a.is_chat,
-                    "a prompt is a message of the user, around which the model's chat template is "
-                    "written (chat_parts.json next to the tokenizer)");
+  command.add_flag("--chat", a.is_chat,
+                   "a prompt is a message of the user, around which the model's chat template is "
+                   "written (chat_parts.json next to the tokenizer)");
+}
+
+CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
+  CLI::App* command = cli.add_subcommand("generate", "continue prompts with a trained model");
+  add_prompts(*command, a);
+  add_length(*command, a);
+  add_sampling(*command, a.sampling);
+  add_model_options(*command, a);
   command->add_flag("--json", a.json, "one JSON line a prompt: prompt, text, tokens, reason");
   command->add_flag("--no-cache", a.recompute,
                     "recompute the entire sequence for every token: slow, to check the cache");

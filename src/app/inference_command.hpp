@@ -1,4 +1,4 @@
-// The parts that `kzero evaluate` and `kzero generate` share.
+// The parts that `kzero evaluate`, `generate` and `compare` share.
 #pragma once
 
 #include <CLI/App.hpp>

@@ -52,6 +52,8 @@ const Pairs& examples() {
       {"kzero inspect --verify CHECKPOINTS", "Reads the newest checkpoint and compares checksums."},
       {"kzero convert CHECKPOINTS FOLDER",
        "Writes a folder that Hugging Face's transformers opens."},
+      {"kzero compare CHECKPOINTS FOLDER PROMPTS.jsonl",
+       "Prints two models' answers to the same prompts side by side."},
       {"source <(kzero completion bash)", "Lets bash complete commands, options and keys."}};
   return list;
 }

@@ -56,12 +56,12 @@ void PromptInput::start() {
   std::packaged_task<std::string()> task([file = file_, name = name()] {
     return file.empty() ? read_all(STDIN_FILENO, name) : read_file(file);
   });
-  text_ = task.get_future();
+  text_ = task.get_future().share();
   // Detached: a run that fails earlier does not wait for the writer.
   std::thread(std::move(task)).detach();
 }
 
-std::string PromptInput::text() {
+const std::string& PromptInput::text() {
   start();
   return text_.get();
 }

@@ -25,13 +25,13 @@ class PromptInput {
   /// Its name in messages.
   std::string name() const { return is_standard_input() ? "standard input" : file_; }
 
-  /// Waits for the end of the input and returns all of it. Call it only once. Throws Error(files)
-  /// if it cannot be read or has more than `max_prompt_bytes`.
-  std::string text();
+  /// Waits for the end of the input and returns all of it. Throws Error(files) if it cannot be read
+  /// or has more than `max_prompt_bytes`.
+  const std::string& text();
 
  private:
   std::string file_;
-  std::future<std::string> text_;
+  std::shared_future<std::string> text_;
 };
 
 }  // namespace kzero::app

@@ -1,7 +1,8 @@
-// Limits how long OpenMP's idle threads spin in `kzero generate`. A token takes about a hundred
-// short parallel regions. GCC's libgomp spins up to several milliseconds at the end of each, which
-// keeps the thread that is waited for off its core if the node is busy: generation was 10 to 100
-// times slower (docs/decisions.md). Training keeps libgomp's own limit, which suits long regions.
+// Limits how long OpenMP's idle threads spin in `kzero generate` and `kzero compare`. A token takes
+// about a hundred short parallel regions. GCC's libgomp spins up to several milliseconds at the end
+// of each, which keeps the thread that is waited for off its core if the node is busy: generation
+// was 10 to 100 times slower (docs/decisions.md). Training keeps libgomp's own limit, which suits
+// long regions.
 #include <elf.h>
 #include <linux/limits.h>
 #include <sys/auxv.h>
@@ -18,6 +19,8 @@ namespace {
 /// Turns of the waiting loop before a thread sleeps: about 0.1 ms.
 constexpr const char* limit = "GOMP_SPINCOUNT=3000";
 
+bool generates(std::string_view command) { return command == "generate" || command == "compare"; }
+
 /// Returns whether the user has said how threads wait.
 bool is_decided(char* const* environment) {
   for (; *environment != nullptr; ++environment) {
@@ -32,7 +35,7 @@ bool is_decided(char* const* environment) {
 /// limit only saves time. Calls the kernel directly, because sanitizers may not have started yet.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void limit_spinning(
     int argc, char** argv, char** environment) {
-  if (argc < 2 || std::string_view(argv[1]) != "generate" || is_decided(environment)) return;
+  if (argc < 2 || !generates(argv[1]) || is_decided(environment)) return;
   if (getauxval(AT_BASE) == 0) return;  // started as `ld.so kzero`: the program's path is unknown
 
   static char path[PATH_MAX];

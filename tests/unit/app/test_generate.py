@@ -144,6 +144,7 @@ class Inputs(GenerateTest):
 
         usual = spins("evaluate")
         self.assertEqual(spins("generate"), ["3000"])
+        self.assertEqual(spins("compare"), ["3000"])
         self.assertEqual(spins("generate", GOMP_SPINCOUNT="7"), ["7"])
         self.assertNotIn(spins("generate", OMP_WAIT_POLICY="active"), (["3000"], usual))
         self.assertEqual(len(usual), 1)

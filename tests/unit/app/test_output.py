@@ -26,6 +26,7 @@ COMMANDS = (
     ["evaluate", "saved", "text"],
     ["evaluate", "--json", "saved", "text"],
     ["generate", "saved", "--prompt", "a"],
+    ["compare", "saved", "saved", "prompts.jsonl"],
     ["convert", "saved", "hf"],
 )
 REASONS = {">/dev/full": "No space left on device", ">&-": "Bad file descriptor"}
@@ -47,6 +48,7 @@ class OutputTest(LaunchTest):
 class Lost(OutputTest):
     def test_a_result_that_is_lost_is_an_error(self):
         self.expect(self.train("checkpoint.folder=saved"), 0)
+        (self.folder / "prompts.jsonl").write_text('{"prompt": "a"}\n')
         for redirection, reason in REASONS.items():
             for arguments in COMMANDS:
                 with self.subTest(arguments, redirection=redirection):
