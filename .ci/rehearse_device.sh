@@ -60,5 +60,15 @@ end
   fi
   if [[ -e /srv/given/host.tar.xz ]]; then
     su somebody -c "bash -euo pipefail /srv/hour.sh /srv/given/host.tar.xz parts --rehearse --seconds 2400"
-    ! grep -E "FAILED|out of time|no time left" /home/somebody/parts/summary.txt
+    if grep -E "FAILED|out of time|no time left" /home/somebody/parts/summary.txt; then
+      # What the launches that failed printed, and whether the system killed a process for memory.
+      tar -C /srv -xzf /home/somebody/parts/logs.tar.gz
+      grep -rlE "BAD TERMINATION|process manager error" /srv/logs | while read -r log; do
+        printf "\n== %s\n" "$log"
+        tail -n 30 "$log"
+      done
+      head -n 3 /proc/meminfo
+      dmesg | grep -iE "killed process|out of memory|oom" | tail -n 5
+      exit 1
+    fi
   fi'

@@ -57,18 +57,18 @@ void wait_for_all_ranks() {
 }
 
 /// Finalizes MPI, or leaves with `exit_code` if that takes too long: a run whose result is recorded
-/// must not keep its job alive. Ranks of several nodes leave Hydra without MPI_Finalize: there a
-/// rank flushes its connections while another, which has to answer, already waits for Hydra.
-/// Collective over all ranks.
-void finalize_mpi(bool has_several_nodes, int exit_code) {
+/// must not keep its job alive. Ranks leave Hydra without MPI_Finalize: there a rank flushes its
+/// connections while another, which has to answer, already waits for Hydra. On one node this is
+/// rare, and was seen on busy cores. `ranks` are those of the launch. Collective over all of them.
+void finalize_mpi(int ranks, bool has_several_nodes, int exit_code) {
   expect_closed_connection();
   flush_output();
   const CallLimit limit(finalize_limit, exit_code);
-  if (has_several_nodes) {
+  if (ranks > 1) {
     wait_for_all_ranks();
     has_left_mpi = leave_hydra(make_progress);
     if (has_left_mpi) return;
-    std::this_thread::sleep_for(pause_before_finalize);
+    if (has_several_nodes) std::this_thread::sleep_for(pause_before_finalize);
   }
   MPI_Finalize();
 }
@@ -172,7 +172,7 @@ void Session::end_start() const { start_limit_.reset(); }
 
 Session::~Session() {
   Kokkos::finalize();
-  finalize_mpi(node_size_ < size_, code_on_leaving());
+  finalize_mpi(size_, node_size_ < size_, code_on_leaving());
 }
 
 Index Session::chosen_threads(const SessionOptions& options) const {
@@ -180,7 +180,8 @@ Index Session::chosen_threads(const SessionOptions& options) const {
   try {
     return options.choose_threads();
   } catch (const Error& error) {
-    finalize_mpi(node_size_ < size_, static_cast<int>(error.code()));  // every rank reaches this
+    finalize_mpi(size_, node_size_ < size_,
+                 static_cast<int>(error.code()));  // every rank reaches this
     throw;
   }
 }
