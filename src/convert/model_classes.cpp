@@ -70,6 +70,37 @@ constexpr ModelClass classes[] = {
      .vocab = 151936,
      .windows = Windows::switched_off,
      .experts = {.count = 128, .per_token = 8}},
+    {.type = "qwen2_moe",
+     .with_head = "Qwen2MoeForCausalLM",
+     .alone = "Qwen2MoeModel",
+     .family = ModelFamily::llama,
+     .keys = {"model.qkv_bias", "model.experts", "model.experts_per_token",
+              "model.normalized_gates", "model.shared_feed_forward", "model.shared_gate"},
+     .layers = 24,
+     .hidden = 2048,
+     .heads = 16,
+     .kv_heads = 16,
+     .feed_forward = 1408,
+     .sequence = 32768,
+     .vocab = 151936,
+     .windows = Windows::switched_off,
+     .has_attention_bias = false,
+     .has_head_dim = false,
+     .experts = {.count = 60, .per_token = 4, .shared = 5632}},
+    {.type = "glm4_moe",
+     .with_head = "Glm4MoeForCausalLM",
+     .alone = "Glm4MoeModel",
+     .family = ModelFamily::llama,
+     .keys = {"model.qk_norm", "model.experts", "model.experts_per_token", "model.normalized_gates",
+              "model.shared_feed_forward", "model.router_score", "model.router_bias"},
+     .layers = 46,
+     .heads = 96,
+     .kv_heads = 8,
+     .feed_forward = 1408,
+     .sequence = 131072,
+     .vocab = 151552,
+     .norm_eps = 1e-5,
+     .experts = {.count = 128, .per_token = 8, .aux_loss = 0, .count_key = "n_routed_experts"}},
     {.type = "smollm3",
      .with_head = "SmolLM3ForCausalLM",
      .alone = "SmolLM3Model",
@@ -226,8 +257,20 @@ std::vector<std::string> lacking(const ModelClass& one, const deck::Model& model
 std::vector<std::string> needed(const ModelClass& one, const deck::Model& model) {
   std::vector<std::string> found;
   for (const auto& [path, is_set] :
-       {std::pair("model.qkv_bias", model.qkv_bias), std::pair("model.qk_norm", model.qk_norm)})
+       {std::pair("model.qkv_bias", model.qkv_bias), std::pair("model.qk_norm", model.qk_norm),
+        std::pair("model.shared_gate", model.shared_gate),
+        std::pair("model.router_bias", model.router_bias)})
     if (one.has(path) && !is_set) found.push_back(fmt::format("{} = true", path));
+  if (one.has("model.router_score") && model.router_score != deck::RouterScore::sigmoid)
+    found.emplace_back("model.router_score = \"sigmoid\"");
+  if (!one.has("model.shared_feed_forward")) return found;
+  if (model.shared_feed_forward == 0) {
+    found.emplace_back("model.shared_feed_forward above 0");
+  } else if (one.experts.shared == 0 && model.shared_feed_forward % model.feed_forward != 0) {
+    found.push_back(
+        fmt::format("model.shared_feed_forward to be a multiple of model.feed_forward = {}",
+                    model.feed_forward));
+  }
   return found;
 }
 
@@ -242,8 +285,12 @@ std::string objection(const ModelClass& one, const deck::Model& model) {
   return text;
 }
 
-/// Whether both have experts, or neither.
+/// Whether both have experts, or neither. A class with a shared expert is far from a model that has
+/// none and that losses balance.
 bool is_of_kind(const ModelClass& one, const deck::Model& model) {
+  if (one.has("model.shared_feed_forward") && model.shared_feed_forward == 0 &&
+      !model.router_bias && model.router_score == deck::RouterScore::softmax)
+    return false;
   return (one.experts.count > 0) == (model.experts > 0);
 }
 

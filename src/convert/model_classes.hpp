@@ -24,6 +24,8 @@ struct ClassExperts {
   Index count = 0, per_token = 0;                   // defaults; 0: the class has no experts
   double aux_loss = 0.001;                          // likewise
   const char* width_key = "moe_intermediate_size";  // of each expert
+  const char* count_key = nullptr;  // of the experts; null: two names, see expert_config.cpp
+  Index shared = 0;  // width of the shared expert; 0: a multiple of an expert's, or none
 };
 
 struct ModelClass {
@@ -32,7 +34,7 @@ struct ModelClass {
   const char* alone;
   deck::ModelFamily family;
   /// Keys of special_keys that its files may set. They have their defaults in all other classes.
-  std::array<std::string_view, 4> keys{};
+  std::array<std::string_view, 7> keys{};
   /// Defaults of missing keys of config.json. A count of 0 is derived from other keys.
   Index layers = 32, hidden = 4096, heads = 32, kv_heads = 0, head_dim = 0, feed_forward = 11008,
         sequence = 2048, vocab = 32000;
@@ -68,7 +70,11 @@ inline constexpr const char* special_keys[] = {"model.qkv_bias",
                                                "model.logit_divisor",
                                                "model.experts",
                                                "model.experts_per_token",
-                                               "model.normalized_gates"};
+                                               "model.normalized_gates",
+                                               "model.shared_feed_forward",
+                                               "model.shared_gate",
+                                               "model.router_score",
+                                               "model.router_bias"};
 
 /// All classes. If a model can be several of them, the first one is written.
 std::span<const ModelClass> model_classes();

@@ -266,6 +266,7 @@ void write_rope(const deck::Model& model, const ModelClass& type, nlohmann::orde
   config["rope_theta"] = model.rope_theta;
   config["rope_scaling"] = is_scaled ? object : nlohmann::ordered_json(nullptr);
   object["rope_theta"] = model.rope_theta;
+  if (type.has("model.router_bias")) object["partial_rotary_factor"] = 1.0;  // not GLM's default
   if (type.windows != Windows::by_layer) {
     config["rope_parameters"] = object;
     return;

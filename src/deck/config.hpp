@@ -29,6 +29,8 @@ enum class AttentionKind { automatic, cudnn, kzero };
 enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor, muon };
 enum class Replay { off, note, check };
 enum class ModelFamily { gpt2, llama, olmo2, gemma3, apertus, olmoe, mixtral };
+/// How a router turns logits into scores of experts.
+enum class RouterScore { softmax, sigmoid };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
 enum class PreferenceLoss { none, dpo, ipo, simpo, orpo };
@@ -89,6 +91,8 @@ inline constexpr Choice<ModelFamily> families[] = {
     {"olmoe", ModelFamily::olmoe,
      "as \"llama\" with experts, with RMSNorm over all heads of queries and of keys: OLMoE"},
     {"mixtral", ModelFamily::mixtral, "as \"llama\" with experts, under the names of Mixtral"}};
+inline constexpr Choice<RouterScore> router_scores[] = {{"softmax", RouterScore::softmax},
+                                                        {"sigmoid", RouterScore::sigmoid}};
 inline constexpr Choice<RopeScaling> rope_scalings[] = {{"none", RopeScaling::none},
                                                         {"linear", RopeScaling::linear},
                                                         {"llama3", RopeScaling::llama3},
@@ -118,6 +122,7 @@ constexpr std::string_view name_of(AttentionKind kind) { return name_in(attentio
 constexpr std::string_view name_of(OptimizerKind kind) { return name_in(optimizers, kind); }
 constexpr std::string_view name_of(ModelFamily family) { return name_in(families, family); }
 constexpr std::string_view name_of(PreferenceLoss loss) { return name_in(preference_losses, loss); }
+constexpr std::string_view name_of(RouterScore score) { return name_in(router_scores, score); }
 constexpr std::string_view name_of(RopeScaling scaling) { return name_in(rope_scalings, scaling); }
 
 struct Model {
@@ -132,10 +137,15 @@ struct Model {
   Index vocab = 256;
   Index feed_forward = 0;  // 0: 4 * hidden; llama: 8/3 * hidden, rounded up to a multiple of 256
   Index experts = 0;       // feed-forward parts of that width in each block; 0: one, for all tokens
-  Index experts_per_token = 0;   // that compute a token
-  bool normalized_gates = true;  // the gates of a token's experts sum to 1
-  double router_aux_loss = 0;    // factor on the loss that balances experts
-  double router_z_loss = 0;      // factor on log(Z)^2 of the router
+  Index experts_per_token = 0;    // that compute a token
+  bool normalized_gates = true;   // the gates of a token's experts sum to 1
+  Index shared_feed_forward = 0;  // width of an expert that computes every token; 0: none
+  bool shared_gate = false;       // of that expert, a sigmoid
+  RouterScore router_score = RouterScore::softmax;
+  bool router_bias = false;         // of each expert, for the choice alone
+  double router_bias_rate = 0.001;  // its change after each step
+  double router_aux_loss = 0;       // factor on the loss that balances experts
+  double router_z_loss = 0;         // factor on log(Z)^2 of the router
   bool qkv_bias = false;
   bool qk_norm = false;
   bool tied_embeddings = true;

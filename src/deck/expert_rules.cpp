@@ -18,6 +18,7 @@ class ExpertRules : ViolationList {
       check_without();
     } else {
       check_choices();
+      check_balance();
       check_excluded();
     }
     return std::move(violations_);
@@ -33,6 +34,7 @@ class ExpertRules : ViolationList {
         needs_experts(), {"model.experts", "model.family"},
         fmt::format("model.family = \"{}\" needs model.experts above 0", name_of(model_.family)));
     for (const char* path : {"model.experts_per_token", "model.normalized_gates",
+                             "model.shared_feed_forward", "model.router_score", "model.router_bias",
                              "model.router_aux_loss", "model.router_z_loss"}) {
       const Key& key = *find_key(path);
       const Value value = key.get(config_);
@@ -46,6 +48,28 @@ class ExpertRules : ViolationList {
     refuse_if(chosen < 1 || chosen > model_.experts, {"model.experts_per_token", "model.experts"},
               fmt::format("model.experts_per_token must be from 1 to model.experts = {}, found {}",
                           model_.experts, chosen));
+  }
+
+  void check_balance() {
+    const double rate = model_.router_bias_rate;
+    refuse_if(model_.router_score == RouterScore::sigmoid &&
+                  (model_.router_aux_loss > 0 || model_.router_z_loss > 0),
+              {"model.router_score", "model.router_aux_loss", "model.router_z_loss"},
+              fmt::format("model.router_aux_loss and model.router_z_loss must be 0 with "
+                          "model.router_score = \"sigmoid\", found {} and {}: model.router_bias = "
+                          "true balances experts without a loss",
+                          model_.router_aux_loss, model_.router_z_loss));
+    refuse_if(model_.shared_gate && model_.shared_feed_forward == 0,
+              {"model.shared_gate", "model.shared_feed_forward"},
+              "model.shared_gate = true needs model.shared_feed_forward above 0");
+    refuse_if(!model_.router_bias && rate != Model().router_bias_rate,
+              {"model.router_bias_rate", "model.router_bias"},
+              fmt::format("model.router_bias_rate = {} needs model.router_bias = true", rate));
+    refuse_if(model_.router_bias && rate != 0 && trains_adapters(config_.lora),
+              {"model.router_bias_rate", "lora.rank"},
+              fmt::format("model.router_bias_rate must be 0 with lora.rank = {}, found {}: the "
+                          "model's own parameters do not change",
+                          config_.lora.rank, rate));
   }
 
   /// What experts do not compute yet is refused by name.

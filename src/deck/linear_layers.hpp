@@ -68,11 +68,26 @@ constexpr bool is_feed_forward(const LinearLayer& layer) {
   return layer.product == Product::up || layer.product == Product::down;
 }
 
-/// The path of a layer of an expert: "mlp.experts.3.up_proj" for "mlp.up_proj".
-inline std::string expert_path(const LinearLayer& layer, Index expert) {
+/// The path of a layer of a part within its parent: "mlp.experts.3.up_proj" for "mlp.up_proj".
+inline std::string path_in(std::string_view part, const LinearLayer& layer) {
   const std::size_t end = layer.path.rfind('.');
-  return std::string(layer.path.substr(0, end)) + ".experts." + std::to_string(expert) +
+  return std::string(layer.path.substr(0, end)) + "." + std::string(part) +
          std::string(layer.path.substr(end));
+}
+
+inline std::string expert_path(const LinearLayer& layer, Index expert) {
+  return path_in("experts." + std::to_string(expert), layer);
+}
+
+/// The name of a shared expert in its parent: Qwen2-MoE's, whose gate's name it begins, or GLM's.
+constexpr std::string_view shared_expert(bool has_gate) {
+  return has_gate ? "shared_expert" : "shared_experts";
+}
+
+/// The path of the layer that computes its gate: "mlp.shared_expert_gate".
+inline std::string shared_gate_path(ModelFamily family) {
+  const LinearLayer& last = linear_layers(family).back();
+  return std::string(last.path.substr(0, last.path.rfind('.'))) + ".shared_expert_gate";
 }
 
 }  // namespace kzero::deck

@@ -119,6 +119,24 @@ std::vector<Key> experts() {
           boolean("model.normalized_gates", t, &Model::normalized_gates,
                   "The gates of a token's experts are divided by their sum; false: they are "
                   "probabilities among all experts, as in OLMoE."))),
+      defining(with_experts(integer("model.shared_feed_forward", t, &Model::shared_feed_forward,
+                                    from(0, 1e6), "",
+                                    "Width of a shared expert, which computes every token; 0: "
+                                    "there is none."))),
+      defining(with_experts(boolean("model.shared_gate", t, &Model::shared_gate,
+                                    "The shared expert's result is multiplied by the sigmoid of a "
+                                    "product with the token's vector, as in Qwen2-MoE."))),
+      defining(with_experts(choice(
+          "model.router_score", t, &Model::router_score, router_scores,
+          "Scores by which a router chooses experts, of its logits: their softmax, or the sigmoid "
+          "of each."))),
+      defining(with_experts(
+          boolean("model.router_bias", t, &Model::router_bias,
+                  "Each expert has a bias, which is added to its score for the choice alone. It "
+                  "balances experts without a loss."))),
+      with_experts(real("model.router_bias_rate", t, &Model::router_bias_rate, from(0, 1), "",
+                        "Change of a bias after each step: up if fewer tokens of the global batch "
+                        "chose the expert than the mean of its block, down if more.")),
       with_experts(real("model.router_aux_loss", t, &Model::router_aux_loss, from(0, 100), "",
                         "Factor on the loss that balances experts: the sum over blocks of "
                         "model.experts * sum of (share of choices) * (mean probability), over a "

@@ -119,6 +119,8 @@ class Rules : ViolationList {
     };
     share(model.vocab, "model.vocab");
     share(model.feed_forward, "model.feed_forward");
+    if (model.shared_feed_forward > 0)
+      share(model.shared_feed_forward, "model.shared_feed_forward");
     const Index kv_heads = model.kv_heads;  // 0 in families without the key
     refuse_if(kv_heads > 0 && kv_heads % tensor != 0 && tensor % kv_heads != 0,
               {"grid.tensor", "model.kv_heads"},

@@ -50,7 +50,7 @@ void OptimizerStep<T>::add_squares(kernels::SquaresTable<T>& ranges) {
 }
 
 template <class T>
-void OptimizerStep<T>::update(optim::Update update) {
+void OptimizerStep<T>::update(optim::Update update, const RouterBalance& balance) {
   const runtime::ProfileRegion region([] { return "kzero::engine::update_parameters"; });
   const int last = blueprint_.optimizer->passes() - 1;
   for (update.pass = 0; update.pass < last;) {
@@ -59,7 +59,7 @@ void OptimizerStep<T>::update(optim::Update update) {
     ++update.pass;
     buffers_.sums.update_reduced(update);
   }
-  change_parameters(update);
+  change_parameters(update, balance);
 }
 
 /// Runs one non-final pass over this rank's state. Adds up the sums of the elements it owns, so
@@ -87,12 +87,19 @@ void OptimizerStep<T>::add_up(const optim::Update& update) {
 /// Runs the last pass. A unit's parameters are gathered while later units are updated and, if the
 /// communicator needs no thread of the host, while the next step computes.
 template <class T>
-void OptimizerStep<T>::change_parameters(const optim::Update& update) {
+void OptimizerStep<T>::change_parameters(const optim::Update& update,
+                                         const RouterBalance& balance) {
   const tensor::Execution& exec = buffers_.model->exec();
   if (buffers_.matrices) orthogonalize_matrices(update);
   for (Index u = 0; u < std::ssize(states_); ++u) {
     if (!blueprint_.trained[u].trains) continue;
-    apply(update, share_of(u, update, states_[u].held));
+    const optim::Share<T> share = share_of(u, update, states_[u].held);
+    if (!buffers_.offload_optimizer) {
+      balance.apply(exec, u, share);
+    } else {
+      balance.apply(tensor::HostCores(), u, share);
+    }
+    apply(update, share);
     if (blueprint_.stage.gathers_updates())
       buffers_.parameters.all_gather_updated(u, exec, *machinery_.data);
   }

@@ -6,6 +6,7 @@
 
 #include "engine/buffers.hpp"
 #include "engine/engine.hpp"
+#include "engine/router_balance.hpp"
 #include "engine/state_shards.hpp"
 #include "kernels/reduction.hpp"
 #include "optim/optimizer.hpp"
@@ -26,14 +27,14 @@ class OptimizerStep {
   void add_squares();
 
   /// Updates the state and the parameters, then gathers the parameters that other ranks updated.
-  /// Collective over the world.
-  void update(optim::Update update);
+  /// `balance` changes the biases of routers. Collective over the world.
+  void update(optim::Update update, const RouterBalance& balance = {});
 
  private:
   void add_squares(Index unit, Index begin, Index end, kernels::SquaresTable<T>& ranges);
   void add_squares(kernels::SquaresTable<T>& ranges);
   void add_up(const optim::Update& update);
-  void change_parameters(const optim::Update& update);
+  void change_parameters(const optim::Update& update, const RouterBalance& balance);
   optim::Share<T> share_of(Index u, const optim::Update& update, const zero::Range& range) const;
   void apply(const optim::Update& update, const optim::Share<T>& share);
   void orthogonalize_matrices(const optim::Update& update);

@@ -190,12 +190,20 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
                             .gradient_scale = optim::gradient_scale(
                                 result.grad_norm, config_.optimizer.clip, result.loss_scale),
                             .gradient_norm = totals.gradient_norm,
-                            .loss_scale = result.loss_scale});
+                            .loss_scale = result.loss_scale},
+                           balance_of(result.expert_choices));
   }
   record(result, scaler_, spike_rule_);
   data_.traffic().end_step();
   set_step(-1);
   return result;
+}
+
+/// How a step's choices of experts change the biases of routers.
+template <class T>
+RouterBalance TypedEngine<T>::balance_of(const std::vector<std::uint64_t>& choices) const {
+  if (!config_.model.router_bias || config_.model.router_bias_rate == 0) return {};
+  return {blueprint_.trained, choices, config_.model.router_bias_rate};
 }
 
 /// Ends a step without targets. All ranks know from the samples' numbers alone that it is one, so

@@ -57,6 +57,7 @@ class TypedEngine : public Engine {
   Index divisor(Index step, const data::BatchSource& samples) const;
   StepResult empty_step(StepResult result);
   Totals read_totals();
+  RouterBalance balance_of(const std::vector<std::uint64_t>& choices) const;
   void run_rounds(Index step, const data::BatchSource& samples, const Computation& by);
   void verify(Index step, const data::BatchSource& samples);
   void forward_backward(const std::optional<model::Batch>& batch, Index round, float scale,

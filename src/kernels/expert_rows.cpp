@@ -37,9 +37,9 @@ KOKKOS_INLINE_FUNCTION void copy_row(const Team& team, Index width, const T* fro
 template <class T>
 struct Combination {
   const T* sorted;
-  const std::int32_t* places;
-  const float* gates;  // null if all are 1
-  const T* addend;     // null if there is none
+  const std::int32_t* places;  // null: each row its own
+  const float* gates;          // null if all are 1
+  const T* addend;             // null if there is none
   Index width, chosen;
 
   /// The sum of a row's elements from `column` on. load(from) is a vector of them, and `sum` one of
@@ -48,7 +48,8 @@ struct Combination {
   KOKKOS_INLINE_FUNCTION V sum_of_row(Index row, Index column, V sum, const Load& load) const {
     if (addend != nullptr) sum = load(addend + row * width + column);
     for (Index choice = row * chosen; choice < (row + 1) * chosen; ++choice) {
-      const V term = load(sorted + places[choice] * width + column);
+      const Index place = places == nullptr ? choice : places[choice];
+      const V term = load(sorted + place * width + column);
       sum += gates == nullptr ? term : gates[choice] * term;
     }
     return sum;
@@ -140,7 +141,7 @@ void combine_rows(const Execution& exec, Matrix<const T> sorted, Matrix<const st
                           gates.data(),
                           addend.data(),
                           static_cast<Index>(y.extent(1)),
-                          static_cast<Index>(places.extent(1))};
+                          places.size() > 0 ? static_cast<Index>(places.extent(1)) : 1};
   Kokkos::parallel_for(
       "kzero::kernels::combine_rows", Policy(exec, static_cast<int>(y.extent(0)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
@@ -156,11 +157,12 @@ void gate_backward(const Execution& exec, Vector<const std::int32_t> choices,
   const Index width = activated.extent(1);
   const float* gate_of = gates.data();
   float* dgate_of = dgates.data();
+  const std::int32_t* choice_of = choices.data();
   Kokkos::parallel_for(
       "kzero::kernels::gate_backward",
       Policy(exec, static_cast<int>(activated.extent(0)), team_size(4), vector_length(32)),
       KOKKOS_LAMBDA(const Team& team) {
-        const Index r = team.league_rank(), choice = choices(r);
+        const Index r = team.league_rank(), choice = choice_of == nullptr ? r : choice_of[r];
         if (choice < 0) return;
         T *a = &activated(r, 0), *dy = &d(r, 0);
         const float dgate = sum_of(

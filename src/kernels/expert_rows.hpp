@@ -13,7 +13,8 @@ void gather_rows(const Execution& exec, Matrix<const T> x, Vector<const std::int
                  Index per_token, Matrix<T> sorted);
 
 /// Computes y [n,D] = addend + sum over j of gates_j * sorted[places_j], added in this order in
-/// fp32. places [n,k]. gates [n,k], or empty if all are 1. addend [n,D], or empty if there is none;
+/// fp32. places [n,k]; empty: row i of y has row i of sorted alone. gates [n,k], or empty if all
+/// are 1. addend [n,D], or empty if there is none;
 /// y may be addend.
 template <class T>
 void combine_rows(const Execution& exec, Matrix<const T> sorted, Matrix<const std::int32_t> places,
@@ -22,7 +23,8 @@ void combine_rows(const Execution& exec, Matrix<const T> sorted, Matrix<const st
 /// Computes dgates [n,k], and the inputs of the products that follow. On entry the first f columns
 /// of d [M, >= f] have the gradient of `activated` [M,f] without the factor of the gates: dgates of
 /// a choice is the sum of d * activated over its row, in an order that depends on f alone. Then
-/// multiplies both d and `activated` by the gate. Padding rows stay as they are.
+/// multiplies both d and `activated` by the gate. Padding rows stay as they are. If `choices` is
+/// empty, row i has choice i.
 template <class T>
 void gate_backward(const Execution& exec, Vector<const std::int32_t> choices,
                    Matrix<const float> gates, Matrix<T> activated, Matrix<T> d,

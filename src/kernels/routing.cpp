@@ -10,29 +10,52 @@ Policy row_of_experts(const Execution& exec, std::size_t rows) {
   return {exec, static_cast<int>(rows), team_size(1), vector_length(32)};
 }
 
-/// The probabilities of a row. Both passes compute them in the same way.
+KOKKOS_INLINE_FUNCTION float sigmoid(float x) {
+  const float small = exponential(-Kokkos::abs(x));
+  return (x >= 0 ? 1 : small) / (1 + small);
+}
+
+/// The scores of a row, p. Both passes compute them in the same way.
 struct Router {
   const float* logits;
-  float largest, total;
+  bool is_sigmoid;
+  float largest, total;  // of softmax
 
-  KOKKOS_INLINE_FUNCTION Router(const Team& team, Index experts, const float* of_row)
-      : logits(of_row), largest(max(team, experts, [=](Index e) { return of_row[e]; })), total(0) {
+  KOKKOS_INLINE_FUNCTION Router(const Team& team, Index experts, const float* of_row, bool sigmoid)
+      : logits(of_row), is_sigmoid(sigmoid), largest(0), total(1) {
+    if (is_sigmoid) return;
+    largest = max(team, experts, [=](Index e) { return of_row[e]; });
     const float shift = largest;
     total = sum(team, experts, [=](Index e) { return exponential(of_row[e] - shift); });
   }
 
-  KOKKOS_INLINE_FUNCTION float probability(Index e) const {
-    return exponential(logits[e] - largest) / total;
+  KOKKOS_INLINE_FUNCTION float score(Index e) const {
+    if (!is_sigmoid) return exponential(logits[e] - largest) / total;
+    return sigmoid(logits[e]);
   }
   KOKKOS_INLINE_FUNCTION float log_z() const { return largest + Kokkos::log(total); }
 };
 
-/// An expert's place in the order of choice: greater for a larger probability, which is not
-/// negative, and for a lower number. NaN comes first. Never 0.
-KOKKOS_INLINE_FUNCTION std::uint64_t rank_of_expert(float probability, Index e) {
-  const std::uint32_t bits =
-      probability == probability ? Kokkos::bit_cast<std::uint32_t>(probability) : 0x7FC00000U;
-  return std::uint64_t{bits} << 32U | (0xFFFFFFFFU - static_cast<std::uint32_t>(e));
+/// What the choice of experts compares.
+template <class T>
+struct Biased {
+  Router router;
+  const T* bias;  // or null
+
+  KOKKOS_INLINE_FUNCTION float operator()(Index e) const {
+    const float score = router.score(e);
+    return bias == nullptr ? score : score + static_cast<float>(bias[e]);
+  }
+};
+
+/// An expert's place in the order of choice: greater for a larger value, and for a lower number.
+/// NaN comes first. Never 0.
+KOKKOS_INLINE_FUNCTION std::uint64_t rank_of_expert(float value, Index e) {
+  constexpr std::uint32_t sign = 0x80000000U;
+  const auto bits = Kokkos::bit_cast<std::uint32_t>(value + 0.0F);  // no -0
+  std::uint32_t ordered = (bits & sign) != 0 ? ~bits : bits | sign;
+  if (value != value) ordered = 0xFFFFFFFFU;
+  return std::uint64_t{ordered} << 32U | (0xFFFFFFFFU - static_cast<std::uint32_t>(e));
 }
 
 KOKKOS_INLINE_FUNCTION Index expert_of_rank(std::uint64_t rank) {
@@ -40,93 +63,110 @@ KOKKOS_INLINE_FUNCTION Index expert_of_rank(std::uint64_t rank) {
 }
 
 /// The greatest rank below `limit`, on every thread of the team.
+template <class T>
 [[maybe_unused]] KOKKOS_INLINE_FUNCTION std::uint64_t next_rank(const Team& team, Index experts,
-                                                                const Router& router,
+                                                                const Biased<T>& biased,
                                                                 std::uint64_t limit) {
   std::uint64_t found = 0;
   Kokkos::parallel_reduce(
       Kokkos::TeamVectorRange(team, experts),
       [&](Index e, std::uint64_t& best) {
-        const std::uint64_t rank = rank_of_expert(router.probability(e), e);
+        const std::uint64_t rank = rank_of_expert(biased(e), e);
         best = rank < limit && rank > best ? rank : best;
       },
       Kokkos::Max<std::uint64_t>(found));
   return found;
 }
 
-/// Computes the choices [k] of a row and their probabilities, and returns the sum of these. Finds
-/// one choice after the other, as teams have no memory for all probabilities.
+/// Computes the choices [k] of a row and their scores, and returns the sum of these. Finds one
+/// choice after the other, as teams have no memory for all scores.
+template <class T>
 [[maybe_unused]] KOKKOS_INLINE_FUNCTION float device_choose(const Team& team, Index experts,
-                                                            const Router& router, Index chosen,
+                                                            const Biased<T>& biased, Index chosen,
                                                             std::int32_t* numbers, float* gates) {
   std::uint64_t rank = ~std::uint64_t{0};
   float total = 0;
   for (Index j = 0; j < chosen; ++j) {
-    rank = next_rank(team, experts, router, rank);
+    rank = next_rank(team, experts, biased, rank);
     const Index e = expert_of_rank(rank);
-    const float p = router.probability(e);
-    total += p;
+    const float score = biased.router.score(e);
+    total += score;
     Kokkos::single(Kokkos::PerTeam(team), [&] {
       numbers[j] = static_cast<std::int32_t>(e);
-      gates[j] = p;
+      gates[j] = score;
     });
   }
   return total;
 }
 
-/// The same on a host. Keeps the choices among the experts so far in order.
-[[maybe_unused]] inline float host_choose(Index experts, const Router& router, Index chosen,
+/// The same on a host. Keeps the choices among the experts so far in order. `gates` has what they
+/// are compared by meanwhile.
+template <class T>
+[[maybe_unused]] inline float host_choose(Index experts, const Biased<T>& biased, Index chosen,
                                           std::int32_t* numbers, float* gates) {
   constexpr Index block = detail::lanes;
   for (Index first = 0; first < experts; first += block) {
     const Index count = Kokkos::min(block, experts - first);
-    float p[block];
-    detail::host_for(count, [&](Index j) { p[j] = router.probability(first + j); });
+    float value[block];
+    detail::host_for(count, [&](Index j) { value[j] = biased(first + j); });
     for (Index j = 0; j < count; ++j) {
       Index place = Kokkos::min(first + j, chosen);
-      for (; place > 0 && gates[place - 1] < p[j]; --place) {
+      for (; place > 0 && gates[place - 1] < value[j]; --place) {
         if (place < chosen) {
           gates[place] = gates[place - 1];
           numbers[place] = numbers[place - 1];
         }
       }
       if (place < chosen) {
-        gates[place] = p[j];
+        gates[place] = value[j];
         numbers[place] = static_cast<std::int32_t>(first + j);
       }
     }
   }
   float total = 0;
-  for (Index j = 0; j < chosen; ++j) total += gates[j];
+  for (Index j = 0; j < chosen; ++j) {
+    if (biased.bias != nullptr) gates[j] = biased.router.score(numbers[j]);
+    total += gates[j];
+  }
   return total;
 }
 
-template <class Threads>
-KOKKOS_INLINE_FUNCTION float choose_of_row(const Threads& team, Index experts, const Router& router,
-                                           Index chosen, std::int32_t* numbers, float* gates) {
+template <class Threads, class T>
+KOKKOS_INLINE_FUNCTION float choose_of_row(const Threads& team, Index experts,
+                                           const Biased<T>& biased, Index chosen,
+                                           std::int32_t* numbers, float* gates) {
   if constexpr (tensor::on_host) {
-    return host_choose(experts, router, chosen, numbers, gates);
+    return host_choose(experts, biased, chosen, numbers, gates);
   } else {
-    return device_choose(team, experts, router, chosen, numbers, gates);
+    return device_choose(team, experts, biased, chosen, numbers, gates);
   }
+}
+
+/// The columns of logits but that of a shared expert.
+Index experts_of(Matrix<const float> logits, const Choices& choices) {
+  const auto columns = static_cast<Index>(logits.extent(1));
+  return choices.shared.size() > 0 ? columns - 1 : columns;
 }
 
 }  // namespace
 
-void choose_experts(const Execution& exec, Matrix<const float> logits, bool normalizes,
-                    const Choices& choices) {
-  const Index experts = logits.extent(1), chosen = choices.experts.extent(1);
+template <class T>
+void choose_experts(const Execution& exec, Matrix<const float> logits, const Scoring& scoring,
+                    const T* bias, const Choices& choices) {
+  const Index experts = experts_of(logits, choices), chosen = choices.experts.extent(1);
   const Matrix<std::int32_t> numbers = choices.experts;
   const Matrix<float> gates = choices.gates;
+  float* const shared = choices.shared.size() > 0 ? choices.shared.data() : nullptr;
   Kokkos::parallel_for(
       "kzero::kernels::choose_experts", row_of_experts(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
-        const Router router(team, experts, &logits(i, 0));
+        const Biased<T> biased{Router(team, experts, &logits(i, 0), scoring.is_sigmoid), bias};
         const float total =
-            choose_of_row(team, experts, router, chosen, &numbers(i, 0), &gates(i, 0));
-        if (!normalizes) return;
+            choose_of_row(team, experts, biased, chosen, &numbers(i, 0), &gates(i, 0));
         Kokkos::single(Kokkos::PerTeam(team), [&] {
+          if (shared != nullptr) shared[i] = sigmoid(logits(i, experts));
+          if (!scoring.normalizes) return;
           for (Index j = 0; j < chosen; ++j) gates(i, j) /= total;
         });
       });
@@ -324,7 +364,7 @@ template void add_counts(const Execution&, Vector<const std::int32_t>, Vector<st
 namespace {
 
 /// The gradient of a row's logits: p_e * (common + of_count * counts_e), and more for what the row
-/// has chosen.
+/// has chosen. With sigmoid both are 0.
 struct LogitFactors {
   float common = 0, of_count = 0;
 };
@@ -340,9 +380,8 @@ KOKKOS_INLINE_FUNCTION LogitFactors gradient_of_losses(const Team& team, const R
   const auto rows = static_cast<float>(counted);
   const float of_count =
       losses.balance * static_cast<float>(experts) / static_cast<float>(all) / rows;
-  const float mean = sum(team, experts, [=](Index e) {
-    return router.probability(e) * static_cast<float>(counts(e));
-  });
+  const float mean =
+      sum(team, experts, [=](Index e) { return router.score(e) * static_cast<float>(counts(e)); });
   return {2 * losses.z / rows * router.log_z() - of_count * mean, of_count};
 }
 
@@ -350,40 +389,68 @@ KOKKOS_INLINE_FUNCTION LogitFactors gradient_of_losses(const Team& team, const R
 
 template <class T>
 void router_backward(const Execution& exec, Matrix<const float> logits, const Choices& choices,
-                     Matrix<const float> dgates, bool normalizes, const CountedRows& counted,
+                     Matrix<const float> dgates, Vector<const float> dshared,
+                     const Scoring& scoring, const CountedRows& counted,
                      Vector<const std::int32_t> counts, const RouterLosses& losses,
                      Matrix<T> dlogits) {
-  const Index experts = logits.extent(1), chosen = choices.experts.extent(1);
+  const Index experts = experts_of(logits, choices), chosen = choices.experts.extent(1);
   const Matrix<const std::int32_t> numbers = choices.experts;
   const Matrix<const float> gates = choices.gates;
+  const float* const shared = choices.shared.size() > 0 ? choices.shared.data() : nullptr;
+  const float* const of_shared = dshared.data();
   Kokkos::parallel_for(
       "kzero::kernels::router_backward", row_of_experts(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
-        const Router router(team, experts, &logits(i, 0));
+        const Router router(team, experts, &logits(i, 0), scoring.is_sigmoid);
+        const bool is_softmax = !scoring.is_sigmoid, normalizes = scoring.normalizes;
         LogitFactors row;
-        if (counted(i)) row = gradient_of_losses(team, router, counts, chosen, losses);
+        if (is_softmax && counted(i))
+          row = gradient_of_losses(team, router, counts, chosen, losses);
         const std::int32_t* number = &numbers(i, 0);
         const float *gate = &gates(i, 0), *dgate = &dgates(i, 0);
         float mean = 0;  // of the gates' gradients, by the gates
         for (Index j = 0; j < chosen; ++j) mean += gate[j] * dgate[j];
-        if (!normalizes) row.common -= mean;
+        if (is_softmax && !normalizes) row.common -= mean;
         T* d = &dlogits(i, 0);
         for_each(team, experts, [=](Index e) {
           const float own = row.common + row.of_count * static_cast<float>(counts(e));
-          float total = router.probability(e) * own;
+          const float score = router.score(e), of_chosen = is_softmax ? 1 : 1 - score;
+          float total = score * own;
           for (Index j = 0; j < chosen; ++j) {
-            if (number[j] == e) total += gate[j] * (normalizes ? dgate[j] - mean : dgate[j]);
+            if (number[j] == e)
+              total += of_chosen * gate[j] * (normalizes ? dgate[j] - mean : dgate[j]);
           }
           d[e] = static_cast<T>(total);
+        });
+        if (shared == nullptr) return;
+        Kokkos::single(Kokkos::PerTeam(team), [&] {
+          d[experts] = static_cast<T>(of_shared[i] * shared[i] * (1 - shared[i]));
         });
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                              \
-  template void router_backward<T>(const Execution&, Matrix<const float>, const Choices&, \
-                                   Matrix<const float>, bool, const CountedRows&,         \
-                                   Vector<const std::int32_t>, const RouterLosses&, Matrix<T>);
+void add_values(const Execution& exec, std::span<const float> values, float* to) {
+  constexpr std::size_t block = 64;  // of kernel arguments
+  for (std::size_t begin = 0; begin < values.size(); begin += block) {
+    const std::span<const float> part =
+        values.subspan(begin, std::min(block, values.size() - begin));
+    Kokkos::Array<float, block> added{};
+    std::ranges::copy(part, added.data());
+    float* const first = to + begin;
+    Kokkos::parallel_for(
+        "kzero::kernels::add_values", tensor::Range(exec, 0, std::ssize(part)),
+        KOKKOS_LAMBDA(Index i) { first[i] += added[static_cast<std::size_t>(i)]; });
+  }
+}
+
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template void choose_experts<T>(const Execution&, Matrix<const float>, const Scoring&, const T*, \
+                                  const Choices&);                                                 \
+  template void router_backward<T>(const Execution&, Matrix<const float>, const Choices&,          \
+                                   Matrix<const float>, Vector<const float>, const Scoring&,       \
+                                   const CountedRows&, Vector<const std::int32_t>,                 \
+                                   const RouterLosses&, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

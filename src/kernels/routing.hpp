@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
 #include "kernels/documents.hpp"
 #include "kernels/row.hpp"
@@ -22,17 +23,29 @@ constexpr Index max_sorted_rows(Index rows, Index experts, Index per_token) {
   return (choices + std::min(experts, choices) * (expert_block - 1)) / expert_block * expert_block;
 }
 
-/// The choices of rows [n,k], by falling probability.
+/// The choices of rows [n,k], in the order of choose_experts.
 struct Choices {
   Matrix<std::int32_t> experts;
   Matrix<float> gates;  // the factors on the experts' results
+  /// [n], the factor on the result of a shared expert, which computes all rows; empty: there is
+  /// none. Otherwise logits have its logit in column E, after those of the experts.
+  Vector<float> shared{};
 };
 
-/// Computes the k largest of p = softmax(logits) of each row of logits [n,E]. Of experts with equal
-/// p, the lower one comes first. The gates are p, divided by their sum if `normalizes`. Choices of
-/// a row with NaN are experts of the model, and their gates are NaN. 1 <= k <= E.
-void choose_experts(const Execution& exec, Matrix<const float> logits, bool normalizes,
-                    const Choices& choices);
+/// How a router scores experts, and what its gates are.
+struct Scoring {
+  bool is_sigmoid = false;  // scores p are sigmoid(logits); else softmax(logits)
+  bool normalizes = true;   // gates are divided by their sum
+};
+
+/// Computes the experts with the k largest p + bias of each row of logits [n,E], in falling order,
+/// and the sigmoid of the shared expert's logit.
+/// Of equal ones, the lower expert comes first. The gates are p, divided by their sum if the
+/// scoring normalizes. bias [E] is for the choice alone and may be null. Choices of a row with NaN
+/// are experts of the model, and their gates are NaN. 1 <= k <= E.
+template <class T>
+void choose_experts(const Execution& exec, Matrix<const float> logits, const Scoring& scoring,
+                    const T* bias, const Choices& choices);
 
 /// Rows sorted by expert, and by row in an expert. Choice i * k + j is the j-th of row i.
 struct SortedChoices {
@@ -77,18 +90,24 @@ struct RouterLosses {
   float balance = 0, z = 0;
 };
 
-/// Computes dlogits [n,E], the gradient of
+/// Computes dlogits [n,E] or, with a shared expert's gate, [n,E+1], the gradient of
 ///
 ///     sum of dgates * gates  +  balance * E * sum_e f_e P_e  +  z * mean of log(Z)^2
 ///
 /// Z is the sum of exp(logits) of a row. The means and P_e, the mean of expert e's probability, are
 /// over the m = sum(counts) / k rows that count. f_e = counts_e / (m k) has no gradient. Rows that
-/// do not count have neither of the two losses. `choices` and `normalizes` are those of
-/// choose_experts. dgates [n,k].
+/// do not count have neither of the two losses, which are those of softmax: with sigmoid they must
+/// be 0. `choices` and `scoring` are those of choose_experts, whose bias has no gradient. dgates
+/// [n,k], and of the shared expert's gate [n].
 template <class T>
 void router_backward(const Execution& exec, Matrix<const float> logits, const Choices& choices,
-                     Matrix<const float> dgates, bool normalizes, const CountedRows& counted,
+                     Matrix<const float> dgates, Vector<const float> dshared,
+                     const Scoring& scoring, const CountedRows& counted,
                      Vector<const std::int32_t> counts, const RouterLosses& losses,
                      Matrix<T> dlogits);
+
+/// Adds values in host memory to as many elements in the memory of `exec`. Copies the values before
+/// it returns.
+void add_values(const Execution& exec, std::span<const float> values, float* to);
 
 }  // namespace kzero::kernels

@@ -27,6 +27,11 @@ struct CachedRows {
   Matrix<U> of(const Matrix<U>& x) const {
     return {x.data(), places.position.size(), x.extent(1)};
   }
+  /// The same of a vector; none of an empty one.
+  template <class U>
+  Vector<U> of(const Vector<U>& x) const {
+    return {x.data(), x.size() > 0 ? places.position.size() : 0};
+  }
 };
 
 }  // namespace kzero::model

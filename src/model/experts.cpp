@@ -39,21 +39,43 @@ tensor::GemmProblem router_product(Matrix<const T> normal, Matrix<const T> route
   return p;
 }
 
+FeedForwardPart expert_part(const Declaration& d, Index e) {
+  return {"experts." + std::to_string(e), d.extents.feed_forward};
+}
+
+/// Declares the router's weight [E,D], and after it that of the shared expert's gate [1,D]: one
+/// product computes the logits of both. Returns where they begin.
+Index declare_router(Declaration& d) {
+  const ExpertSettings& s = d.shape.experts;
+  const Index begin = d.own.add(
+      matrix_spec(std::string(d.family.names.router) + ".weight", s.count, d.shape.hidden, d.std));
+  if (s.shared_gate)
+    d.own.add(
+        matrix_spec(deck::shared_gate_path(d.family.family) + ".weight", 1, d.shape.hidden, d.std));
+  return begin;
+}
+
 }  // namespace
 
 template <class T>
 Experts<T>::Experts(Declaration& d)
     : shape_(d.shape),
       norm_(d, d.family.names.feed_forward.input),
-      router_(d.own.add(matrix_spec(std::string(d.family.names.router) + ".weight",
-                                    d.shape.experts.count, d.shape.hidden, d.std))),
-      up_(d, deck::Product::up, 0),
-      down_(d, deck::Product::down, 0),
+      router_(declare_router(d)),
+      shared_(d),
+      up_(d, deck::Product::up, expert_part(d, 0)),
+      down_(d, deck::Product::down, expert_part(d, 0)),
       stride_(up_.elements() + down_.elements()) {
   const Index count = shape_.experts.count;
   for (Index e = 1; e < count; ++e) {
-    static_cast<void>(Linear<T>(d, deck::Product::up, e));
-    static_cast<void>(Linear<T>(d, deck::Product::down, e));
+    static_cast<void>(Linear<T>(d, deck::Product::up, expert_part(d, e)));
+    static_cast<void>(Linear<T>(d, deck::Product::down, expert_part(d, e)));
+  }
+  if (shape_.experts.has_bias) {
+    param::ParamSpec bias =
+        vector_spec(std::string(d.family.names.router) + ".e_score_correction_bias", count);
+    bias.follows_choices = true;
+    bias_ = d.own.add(std::move(bias));
   }
   weights_.resize(static_cast<std::size_t>(count));
   gradients_.resize(static_cast<std::size_t>(count));
@@ -70,11 +92,12 @@ ScratchNeeds Experts<T>::scratch(const BatchShape& batch) const {
   const ExpertSettings& s = shape_.experts;
   const Index rows = batch.batch * shape_.chunk_rows();
   const Index sorted = kernels::max_sorted_rows(rows, s.count, s.per_token);
-  return {.wide = sorted * up_.out(),
+  const Index shared = shared_.exists() ? rows : 0;
+  return {.wide = sorted * up_.out() + shared * shared_.hidden_columns(),
           .sum_columns = shape_.norm_elements(),
-          .sorted_rows = sorted * shape_.hidden,
-          .gate_gradients = shape_.tensor.size * rows * s.per_token,
-          .router_gradient = rows * s.count};
+          .sorted_rows = (sorted + shared) * shape_.hidden,
+          .gate_gradients = shape_.tensor.size * rows * s.gates(),
+          .router_gradient = rows * s.logits()};
 }
 
 /// Takes the routing of `chunks` chunks of `rows` rows. Memory that is not kept is that of all
@@ -87,17 +110,20 @@ void Experts<T>::take_routing(Activations& memory, bool is_kept, Index chunks, I
   const auto integers = [&](const char* name, Index of_chunk) {
     return memory.take<std::int32_t>(is_kept, name, chunks, of_chunk).data();
   };
-  float* const logits = memory.take<float>(is_kept, "router_logits", chunks, rows * s.count).data();
+  const Index columns = s.logits(), of_shared = s.shared_gate ? rows : 0;
+  float* const logits = memory.take<float>(is_kept, "router_logits", chunks, rows * columns).data();
   float* const gates = memory.take<float>(is_kept, "gates", chunks, rows * k).data();
+  float* const shared = memory.take<float>(is_kept, "shared_gates", chunks, of_shared).data();
   std::int32_t* const experts = integers("chosen_experts", rows * k);
   std::int32_t* const places = integers("places", rows * k);
   std::int32_t* const choices = integers("choices", capacity_);
   std::int32_t* const begin = integers("expert_begin", s.count + 1);
   routing_.clear();
   for (Index i = 0; i < chunks; ++i) {
-    routing_.push_back({Matrix<float>(logits + i * rows * s.count, rows, s.count),
+    routing_.push_back({Matrix<float>(logits + i * rows * columns, rows, columns),
                         {Matrix<std::int32_t>(experts + i * rows * k, rows, k),
-                         Matrix<float>(gates + i * rows * k, rows, k)},
+                         Matrix<float>(gates + i * rows * k, rows, k),
+                         Vector<float>(shared + i * of_shared, of_shared)},
                         {Matrix<std::int32_t>(places + i * rows * k, rows, k),
                          Vector<std::int32_t>(choices + i * capacity_, capacity_),
                          Vector<std::int32_t>(begin + i * (s.count + 1), s.count + 1)},
@@ -116,6 +142,7 @@ void Experts<T>::keep(Activations& memory, const BatchShape& batch, Kept kept) {
   normal_ = memory.take<T>(passes, "norm2", n, s.hidden);
   statistics_ = {memory, passes, "mean2", "rstd2", s, n};
   take_routing(memory, products, chunks, batch.batch * s.chunk_rows());
+  shared_.keep(memory, products, passes, chunks, batch.batch * s.chunk_rows());
   hidden_ = memory.take<T>(products, "hidden", chunks * capacity_, up_.out());
   activated_ = memory.take<T>(passes, "activated", chunks * capacity_, down_.in());
 }
@@ -152,7 +179,18 @@ void Experts<T>::backward_weights(const Context<T>& c, const Linear<T>& layer,
 
 template <class T>
 Matrix<const T> Experts<T>::router(const T* unit) const {
-  return Matrix<const T>(unit + router_, shape_.experts.count, shape_.hidden);
+  return Matrix<const T>(unit + router_, shape_.experts.logits(), shape_.hidden);
+}
+
+/// Scratch memory after that of the sorted rows, for rows of the shared expert.
+template <class T>
+Matrix<T> Experts<T>::shared_rows(const Context<T>& c) const {
+  return Matrix<T>(c.experts.sorted + capacity_ * shape_.hidden, c.rows, shape_.hidden);
+}
+
+template <class T>
+kernels::Scoring Experts<T>::scoring() const {
+  return {shape_.experts.is_sigmoid, shape_.experts.normalizes};
 }
 
 template <class T>
@@ -166,7 +204,7 @@ template <class T>
 void Experts<T>::route(const Context<T>& c, const T* unit, Matrix<const T> normal,
                        Routing& routing) const {
   c.gemm->run(*c.exec, router_product<T>(normal, router(unit), routing.logits));
-  kernels::choose_experts(*c.exec, routing.logits, shape_.experts.normalizes, routing.choices);
+  kernels::choose_experts<T>(*c.exec, routing.logits, scoring(), bias(unit), routing.choices);
   kernels::sort_choices(*c.exec, routing.choices.experts, routing.sorted);
   read(*c.exec, routing.sorted.begin, routing.begin);
   for (std::size_t e = 0; e < routing.counts.size(); ++e)
@@ -197,6 +235,7 @@ void Experts<T>::fill(const BlockPass<T>& pass, const Context<T>& c, const PartR
   const Matrix<T> hidden = sorted_rows(hidden_, chunk);
   multiply(*c.exec, *c.gemm, up_, routing, pass.parameters.own, Transpose::yes, sorted, hidden);
   kernels::swiglu_forward<T>(*c.exec, hidden, sorted_rows(activated_, chunk));
+  shared_.fill(c, pass.parameters, normal, chunk);
 }
 
 /// Computes y = x + the gated sums of the experts' results.
@@ -211,6 +250,11 @@ void Experts<T>::combine(const BlockPass<T>& pass, const Context<T>& c, Index ch
   const Matrix<const T> addend = c.is_split() ? Matrix<const T>() : x;
   kernels::combine_rows<T>(*c.exec, sorted, routing.sorted.places, routing.choices.gates, addend,
                            share);
+  if (shared_.exists()) {
+    const Matrix<T> of_shared = shared_rows(c);
+    shared_.forward(c, pass.parameters, chunk, of_shared);
+    kernels::combine_rows<T>(*c.exec, of_shared, {}, routing.shared_gates(), share, share);
+  }
   if (c.is_split()) c.sum_to_stream(share, nullptr, x.data(), y);
 }
 
@@ -232,6 +276,7 @@ void Experts<T>::recompute(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T
     if (kept_ == Kept::products) {
       kernels::swiglu_forward<T>(*c.exec, sorted_rows(hidden_, chunk),
                                  sorted_rows(activated_, chunk));
+      shared_.activate(*c.exec, chunk);
       return;
     }
     fill(pass, c, rows, chunk);
@@ -239,12 +284,25 @@ void Experts<T>::recompute(const BlockPass<T>& pass, Matrix<const T> x, Matrix<T
   });
 }
 
-/// Computes the gradients of the experts' hidden columns into c.wide [M,2f], of their last layers,
-/// and of the gates, of which it returns [N,k]. dout [N,D] is that of the sums.
+/// This tensor rank's gradients of the gates [N,k], and after them those of the shared expert's
+/// [N].
 template <class T>
-Matrix<float> Experts<T>::hidden_backward(const BlockPass<T>& pass, const Context<T>& c,
-                                          Index chunk, Matrix<const T> dout,
-                                          const LayerGradients<T>& g) {
+float* Experts<T>::gate_gradients(const Context<T>& c, const Routing& routing) const {
+  const auto rows = static_cast<Index>(routing.logits.extent(0));
+  return c.experts.gate_gradients + shape_.tensor.rank * rows * shape_.experts.gates();
+}
+
+/// Scratch memory after that of the experts' hidden columns.
+template <class T>
+Matrix<T> Experts<T>::shared_gradient(const Context<T>& c) const {
+  return Matrix<T>(c.wide + capacity_ * up_.out(), c.rows, shared_.hidden_columns());
+}
+
+/// Computes the gradients of the experts' hidden columns into c.wide [M,2f], of their last layers,
+/// and of the gates. dout [N,D] is that of the sums. The same for the shared expert.
+template <class T>
+void Experts<T>::hidden_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
+                                 Matrix<const T> dout, const LayerGradients<T>& g) {
   const Routing& routing = routing_[chunk];
   const Matrix<T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
   const Matrix<T> activated = sorted_rows(activated_, chunk);
@@ -252,20 +310,28 @@ Matrix<float> Experts<T>::hidden_backward(const BlockPass<T>& pass, const Contex
   kernels::gather_rows<T>(*c.exec, dout, routing.sorted.choices, shape_.experts.per_token, sorted);
   multiply(*c.exec, *c.gemm, down_, routing, pass.parameters.own, Transpose::no, sorted, dhidden);
   const Matrix<float>& gates = routing.choices.gates;
-  const auto count = static_cast<Index>(gates.size());
-  float* const all = c.experts.gate_gradients;
-  float* const own = all + shape_.tensor.rank * count;
+  float* const dgates = gate_gradients(c, routing);
   kernels::gate_backward<T>(*c.exec, routing.sorted.choices, gates, activated, dhidden,
-                            Matrix<float>(own, gates.extent(0), gates.extent(1)));
+                            Matrix<float>(dgates, gates.extent(0), gates.extent(1)));
   backward_weights(c, down_, routing, activated, sorted, g);
   kernels::swiglu_backward<T>(*c.exec, sorted_rows(hidden_, chunk), dhidden);
-  const Matrix<float> sum(all, gates.extent(0), gates.extent(1));
-  if (!c.is_split()) return sum;
+  if (!shared_.exists()) return;
+  const Matrix<const float> of_shared = routing.shared_gates();
+  const Matrix<float> dshared(dgates + gates.size(), of_shared.extent(0), of_shared.extent(1));
+  shared_.hidden_backward(c, pass.parameters, chunk, dout, of_shared, dshared, g,
+                          shared_gradient(c));
+}
+
+/// Replaces the tensor ranks' gradients of the gates by their sum, at the first rank's place.
+template <class T>
+void Experts<T>::sum_gate_gradients(const Context<T>& c, const Routing& routing) const {
+  if (!c.is_split()) return;
+  const Index count = static_cast<Index>(routing.logits.extent(0)) * shape_.experts.gates();
+  float* const all = c.experts.gate_gradients;
   c.group.exchange_own(*c.exec, all, count);
   kernels::sum_of_ranks(*c.exec,
                         Vector<const float>(all, static_cast<std::size_t>(c.group.size() * count)),
                         Vector<float>(all, static_cast<std::size_t>(count)));
-  return sum;
 }
 
 /// Computes the gradients of the experts' first layers, and in the scratch memory those of their
@@ -282,6 +348,8 @@ void Experts<T>::input_backward(const BlockPass<T>& pass, const Context<T>& c, I
     backward_weights(c, up_, routing, sorted, dhidden, g);
   }
   multiply(*c.exec, *c.gemm, up_, routing, pass.parameters.own, Transpose::no, dhidden, sorted);
+  if (shared_.exists())
+    shared_.input_backward(c, pass.parameters, normal, shared_gradient(c), g, shared_rows(c));
 }
 
 /// Computes the gradient of the router's weight, and in c.hidden_grad [N,D] its part of the
@@ -289,28 +357,33 @@ void Experts<T>::input_backward(const BlockPass<T>& pass, const Context<T>& c, I
 template <class T>
 void Experts<T>::router_backward(const BlockPass<T>& pass, const Context<T>& c,
                                  const PartRows& rows, Index chunk, Matrix<const T> normal,
-                                 Matrix<const float> dgates, const LayerGradients<T>& g) const {
+                                 const LayerGradients<T>& g) const {
   const Routing& routing = routing_[chunk];
+  const Matrix<float>& gates = routing.choices.gates;
+  const float* const sums = c.experts.gate_gradients;
+  const Matrix<const float> dgates(sums, gates.extent(0), gates.extent(1));
+  const Vector<const float> dshared(sums + gates.size(), routing.choices.shared.size());
   const ExpertSettings& s = shape_.experts;
   const kernels::CountedRows rows_that_count = counted(pass, c, rows);
   kernels::count_choices(*c.exec, routing.choices.experts, rows_that_count, c.experts.counts);
-  const Matrix<T> dlogits(c.experts.router_gradient, routing.logits.extent(0), s.count);
+  const Matrix<T> dlogits(c.experts.router_gradient, routing.logits.extent(0), s.logits());
   const float scale = pass.router.mean_scale;
-  kernels::router_backward<T>(*c.exec, routing.logits, routing.choices, dgates, s.normalizes,
+  kernels::router_backward<T>(*c.exec, routing.logits, routing.choices, dgates, dshared, scoring(),
                               rows_that_count, c.experts.counts, {s.balance * scale, s.z * scale},
                               dlogits);
   if (g.units.own != nullptr) {
     tensor::GemmProblem weight;
-    weight.m = s.count, weight.n = shape_.hidden, weight.k = dlogits.extent(0);
+    weight.m = s.logits(), weight.n = shape_.hidden, weight.k = dlogits.extent(0);
     weight.a = operand(dlogits, Transpose::yes), weight.b = operand(normal);
     weight.c = g.units.own + router_, weight.c_stride = weight.n;
     weight.in = weight.out = dtype_of<T>;
     weight.accumulate = g.accumulate;
     c.gemm->run(*c.exec, weight);
+    if (bias_ >= 0) kernels::fill(*c.exec, Vector<T>(g.units.own + bias_, s.count), 0);
   }
   if (shape_.tensor.rank > 0) return;
   tensor::GemmProblem input;
-  input.m = dlogits.extent(0), input.n = shape_.hidden, input.k = s.count;
+  input.m = dlogits.extent(0), input.n = shape_.hidden, input.k = s.logits();
   input.a = operand(dlogits), input.b = operand(router(pass.parameters.own));
   input.c = c.hidden_grad.data(), input.c_stride = input.n;
   input.in = input.out = dtype_of<T>;
@@ -324,15 +397,18 @@ bool Experts<T>::backward(const BlockPass<T>& pass, Matrix<const T> x,
   for_each_chunk(pass.c, [&](const Context<T>& c, const PartRows& rows, Index chunk) {
     const LayerGradients<T> g = gradients.of(chunk);
     const Matrix<T> dx = rows.of(gradients.dx);
-    const Matrix<const float> dgates = hidden_backward(pass, c, chunk, c.all_rows(dx), g);
+    hidden_backward(pass, c, chunk, c.all_rows(dx), g);
     const Matrix<const T> normal = c.all_rows(rows.of(normal_));
     input_backward(pass, c, chunk, normal, g);
-    router_backward(pass, c, rows, chunk, normal, dgates, g);
     const Routing& routing = routing_[chunk];
+    sum_gate_gradients(c, routing);
+    router_backward(pass, c, rows, chunk, normal, g);
     const Matrix<const T> sorted(c.experts.sorted, routing.rows(), shape_.hidden);
     const Matrix<const T> of_router =
         shape_.tensor.rank == 0 ? Matrix<const T>(c.hidden_grad) : Matrix<const T>();
     kernels::combine_rows<T>(*c.exec, sorted, routing.sorted.places, {}, of_router, c.hidden_grad);
+    if (shared_.exists())
+      kernels::combine_rows<T>(*c.exec, shared_rows(c), {}, {}, c.hidden_grad, c.hidden_grad);
     norm_.backward(c, pass.parameters.own, rows.of(x), statistics_.of(rows),
                    {dx, Accumulate::yes, norm_.in(g.units.own), g.accumulate});
   });
@@ -347,7 +423,9 @@ void Experts<T>::cache(memory::Arenas& /*arenas*/, Activations& shared,
   take_routing(shared, false, 1, rows);
   hidden_ = shared.take<T>(false, "hidden", capacity_, up_.out());
   activated_ = shared.take<T>(false, "activated", capacity_, down_.in());
-  sorted_ = shared.take<T>(false, "sorted", capacity_, shape_.hidden);
+  shared_.cache(shared, rows);
+  const Index of_shared = shared_.exists() ? rows : 0;
+  sorted_ = shared.take<T>(false, "sorted", capacity_ + of_shared, shape_.hidden);
   const Index count = shape_.experts.count;
   counts_ = Vector<std::int32_t>(shared.take<std::int32_t>(false, "expert_counts", count, 1).data(),
                                  count);
@@ -358,7 +436,8 @@ template <class T>
 typename Experts<T>::Routing& Experts<T>::route(const CachedRows<T>& rows, const T* unit,
                                                 Matrix<const T> normal) {
   Routing& r = routing_.front();
-  const kernels::Choices choices{rows.of(r.choices.experts), rows.of(r.choices.gates)};
+  const kernels::Choices choices{rows.of(r.choices.experts), rows.of(r.choices.gates),
+                                 rows.of(r.choices.shared)};
   const Matrix<float> logits = rows.of(r.logits);
   if (rows.products == Products::library) {
     rows.gemm->run(rows.exec, router_product<T>(normal, router(unit), logits));
@@ -366,7 +445,7 @@ typename Experts<T>::Routing& Experts<T>::route(const CachedRows<T>& rows, const
     kernels::few_rows_product<T, float>(
         rows.exec, {normal, router(unit), kernels::WeightOrder::out_in}, logits);
   }
-  kernels::choose_experts(rows.exec, logits, shape_.experts.normalizes, choices);
+  kernels::choose_experts<T>(rows.exec, logits, scoring(), bias(unit), choices);
   kernels::sort_choices(rows.exec, choices.experts,
                         {rows.of(r.sorted.places), r.sorted.choices, r.sorted.begin});
   kernels::count_choices(rows.exec, choices.experts, kernels::CountedRows({}, {}, {}), counts_);
@@ -393,20 +472,26 @@ void Experts<T>::step(const CachedRows<T>& rows, const T* unit, Matrix<const T> 
   const Matrix<T> share = is_split ? Matrix<T>(rows.share, y.extent(0), y.extent(1)) : y;
   kernels::combine_rows<T>(rows.exec, sorted, rows.of(routing.sorted.places),
                            rows.of(routing.choices.gates), is_split ? Matrix<const T>() : x, share);
+  if (shared_.exists()) {
+    const Matrix<T> of_shared(sorted_.data() + capacity_ * shape_.hidden, y.extent(0), y.extent(1));
+    shared_.step(rows, unit, normal, of_shared);
+    kernels::combine_rows<T>(rows.exec, of_shared, {}, rows.of(routing.shared_gates()), share,
+                             share);
+  }
   if (is_split) rows.group.all_reduce(rows.exec, share, nullptr, x.data(), y);
 }
 
 template <class T>
 double Experts<T>::router_operations() const {
-  return 2 * static_cast<double>(shape_.experts.count * shape_.hidden);
+  return 2 * static_cast<double>(shape_.experts.logits() * shape_.hidden);
 }
 
 template <class T>
 Work Experts<T>::forward_work(const PassShape& pass) const {
   Work work(shape_, pass);
-  work.operations =
-      router_operations() + static_cast<double>(shape_.experts.per_token) *
-                                (up_.forward_operations() + down_.forward_operations());
+  work.operations = router_operations() + shared_.forward_operations() +
+                    static_cast<double>(shape_.experts.per_token) *
+                        (up_.forward_operations() + down_.forward_operations());
   work.messages.gather_stream();
   work.messages.sum_stream();
   return work;
@@ -419,10 +504,12 @@ Work Experts<T>::recompute_work(const PassShape& pass, Kept kept, bool is_last) 
   const auto chosen = static_cast<double>(shape_.experts.per_token);
   if (kept == Kept::products) {
     const Index sorted = shape_.experts.per_token * (up_.out() + down_.in());
-    work.elements = static_cast<double>(2 * shape_.hidden + sorted);
+    const Index shared = shared_.hidden_columns() + shared_.active_columns();
+    work.elements = static_cast<double>(2 * shape_.hidden + sorted + shared);
   }
   if (kept != Kept::input) return work;
-  work.operations = router_operations() + chosen * up_.forward_operations();
+  work.operations =
+      router_operations() + shared_.up_operations() + chosen * up_.forward_operations();
   work.messages.gather_stream();
   return work;
 }
@@ -431,12 +518,12 @@ template <class T>
 Work Experts<T>::backward_work(const PassShape& pass, bool needs_input) const {
   Work work(shape_, pass);
   if (!needs_input) return work;
-  work.operations = (trains() ? 2 : 1) * router_operations() +
+  work.operations = (trains() ? 2 : 1) * router_operations() + shared_.backward_operations() +
                     static_cast<double>(shape_.experts.per_token) *
                         (up_.backward_operations(true) + down_.backward_operations(true));
   Messages& messages = work.messages;
   messages.gather_stream();
-  messages.gather_columns(shape_.experts.per_token);
+  messages.gather_columns(shape_.experts.gates());
   messages.gather_stream();
   norm_.add_gradient_messages(messages);
   return work;

@@ -10,7 +10,7 @@
 
 #include "kernels/expert_products.hpp"
 #include "kernels/routing.hpp"
-#include "model/half.hpp"
+#include "model/shared_expert.hpp"
 
 namespace kzero::model {
 
@@ -45,7 +45,7 @@ class Experts : public Half<T> {
  private:
   /// The choices of a chunk's rows, and each expert's sorted rows.
   struct Routing {
-    Matrix<float> logits;  // [N,E]
+    Matrix<float> logits;  // [N,E], or [N,E+1] with the shared expert's
     kernels::Choices choices;
     kernels::SortedChoices sorted;
     // On the host.
@@ -53,6 +53,12 @@ class Experts : public Half<T> {
     std::vector<std::int32_t> counts;  // [E]: rows to compute, which may include padding
 
     Index rows() const { return begin.back(); }
+    /// [N,1], or empty: the shared expert has no gate.
+    Matrix<const float> shared_gates() const {
+      const std::size_t count = choices.shared.size();
+      return count > 0 ? Matrix<const float>(choices.shared.data(), count, 1)
+                       : Matrix<const float>();
+    }
   };
 
   void take_routing(Activations& memory, bool is_kept, Index chunks, Index rows);
@@ -63,6 +69,9 @@ class Experts : public Half<T> {
   void backward_weights(const Context<T>& c, const Linear<T>& layer, const Routing& routing,
                         Matrix<const T> x, Matrix<const T> dy, const LayerGradients<T>& g);
   Matrix<const T> router(const T* unit) const;
+  Matrix<T> shared_rows(const Context<T>& c) const;
+  const T* bias(const T* unit) const { return bias_ < 0 ? nullptr : unit + bias_; }
+  kernels::Scoring scoring() const;
   kernels::CountedRows counted(const BlockPass<T>& pass, const Context<T>& c,
                                const PartRows& rows) const;
 
@@ -73,20 +82,24 @@ class Experts : public Half<T> {
   void combine(const BlockPass<T>& pass, const Context<T>& c, Index chunk, Matrix<const T> x,
                Matrix<T> y);
 
-  Matrix<float> hidden_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
-                                Matrix<const T> dout, const LayerGradients<T>& g);
+  void hidden_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
+                       Matrix<const T> dout, const LayerGradients<T>& g);
+  Matrix<T> shared_gradient(const Context<T>& c) const;
   void input_backward(const BlockPass<T>& pass, const Context<T>& c, Index chunk,
                       Matrix<const T> normal, const LayerGradients<T>& g);
+  float* gate_gradients(const Context<T>& c, const Routing& routing) const;
+  void sum_gate_gradients(const Context<T>& c, const Routing& routing) const;
   void router_backward(const BlockPass<T>& pass, const Context<T>& c, const PartRows& rows,
-                       Index chunk, Matrix<const T> normal, Matrix<const float> dgates,
-                       const LayerGradients<T>& g) const;
+                       Index chunk, Matrix<const T> normal, const LayerGradients<T>& g) const;
 
   Routing& route(const CachedRows<T>& rows, const T* unit, Matrix<const T> normal);
   double router_operations() const;
 
   const TransformerShape& shape_;
   HalfNorm<T> norm_;
-  Index router_;         // where its weight [E,D] begins in the unit
+  Index router_;     // where its weight [E,D] begins in the unit
+  Index bias_ = -1;  // and its bias [E]; -1: it has none
+  SharedExpert<T> shared_;
   Linear<T> up_, down_;  // of the first expert
   Index stride_;         // from an expert's parameters to those of the next one
 
@@ -96,7 +109,7 @@ class Experts : public Half<T> {
   NormStatistics statistics_;     // [n]
   std::vector<Routing> routing_;  // of each chunk
   Matrix<T> hidden_, activated_;  // [chunks * capacity, 2f] [chunks * capacity, f]
-  Matrix<T> sorted_;              // [capacity, D], of generation
+  Matrix<T> sorted_;              // [capacity, D], of generation, and rows of the shared expert
   Vector<std::int32_t> counts_;   // [E], of generation
   std::vector<kernels::ExpertRows<const T>> weights_;  // [E], of one product
   std::vector<kernels::ExpertRows<T>> gradients_;      // [E]

@@ -24,7 +24,8 @@ struct Outputs {
   Extent extent;
 };
 
-Outputs outputs_of(const Declaration& d, const deck::LinearLayer& layer) {
+Outputs outputs_of(const Declaration& d, const deck::LinearLayer& layer,
+                   const Extent& feed_forward) {
   const Extents& e = d.extents;
   switch (layer.part) {
     case ProductPart::q:
@@ -34,18 +35,18 @@ Outputs outputs_of(const Declaration& d, const deck::LinearLayer& layer) {
       return {1, e.kv_width};
     case ProductPart::gate:
     case ProductPart::up:
-      return {1, e.feed_forward};
+      return {1, feed_forward};
     case ProductPart::all:
       break;
   }
   if (layer.product == Product::qkv) return {3, e.width};
-  if (layer.product == Product::up) return {1, e.feed_forward};
+  if (layer.product == Product::up) return {1, feed_forward};
   return {1, {d.shape.hidden, 0, d.shape.hidden}};
 }
 
-Extent inputs_of(const Declaration& d, Product product) {
+Extent inputs_of(const Declaration& d, Product product, const Extent& feed_forward) {
   if (product == Product::projection) return d.extents.width;
-  if (product == Product::down) return d.extents.feed_forward;
+  if (product == Product::down) return feed_forward;
   return {d.shape.hidden, 0, d.shape.hidden};
 }
 
@@ -61,10 +62,11 @@ bool belongs_to(const deck::LinearLayer& layer, Product product, const Transform
 /// A layer's W. Its rows are its inputs or its outputs. A row-parallel layer is split by its
 /// inputs, and others by their outputs.
 param::ParamSpec weight_spec(const Declaration& d, const deck::LinearLayer& layer,
-                             const std::string& path, bool is_row_parallel) {
+                             const std::string& path, const Extent& feed_forward,
+                             bool is_row_parallel) {
   const std::string name = path + ".weight";
-  const auto [groups, out] = outputs_of(d, layer);
-  const Extent in = inputs_of(d, layer.product);
+  const auto [groups, out] = outputs_of(d, layer, feed_forward);
+  const Extent in = inputs_of(d, layer.product, feed_forward);
   const double std = is_row_parallel ? d.residual_std : d.std;
   const Extent& split = is_row_parallel ? in : out;
   const Index others = is_row_parallel ? out.total : in.total;
@@ -108,32 +110,33 @@ tensor::GemmProblem forward_product(WeightLayout layout, Matrix<const T> x,
 }  // namespace
 
 template <class T>
-Linear<T>::Linear(Declaration& d, Product product, std::optional<Index> expert)
+Linear<T>::Linear(Declaration& d, Product product, const std::optional<FeedForwardPart>& part)
     : product_(product),
       layout_(d.shape.weight_layout),
-      in_(inputs_of(d, product).length),
       has_bias_(product == Product::qkv ? d.shape.qkv_bias : d.shape.biases),
       is_frozen_(d.shape.is_frozen()),
       own_columns_(d.shape.own.width) {
+  const Extent& width = part ? part->width : d.extents.feed_forward;
+  in_ = inputs_of(d, product, width).length;
   begin_ = d.own.elements();
   const auto layers = deck::linear_layers(d.family.family);
   for (const deck::LinearLayer& layer : layers) {
     if (!belongs_to(layer, product, d.shape)) continue;
-    const auto [groups, out] = outputs_of(d, layer);
-    const std::string path = expert ? deck::expert_path(layer, *expert) : std::string(layer.path);
-    d.own.add(weight_spec(d, layer, path, is_row_parallel()));
+    const auto [groups, out] = outputs_of(d, layer, width);
+    const std::string path = part ? deck::path_in(part->name, layer) : std::string(layer.path);
+    d.own.add(weight_spec(d, layer, path, width, is_row_parallel()));
     const bool is_copied = layer.part == ProductPart::k || layer.part == ProductPart::v;
     const Index copies = is_copied ? d.shape.own.kv_copies : 1;
     copies_ = std::max(copies_, copies);
-    if (!expert && d.shape.adapters.has(layer.name()))
+    if (!part && d.shape.adapters.has(layer.name()))
       adapters_.push_back(declare_adapter(
-          d, {layer.path, inputs_of(d, product), groups, out},
+          d, {layer.path, inputs_of(d, product, width), groups, out},
           {.column = out_, .copies = copies, .is_row_parallel = is_row_parallel()}));
     out_ += groups * out.length;
   }
   for (const deck::LinearLayer& layer : layers) {
     if (!has_bias_ || !belongs_to(layer, product, d.shape)) continue;
-    const auto [groups, out] = outputs_of(d, layer);
+    const auto [groups, out] = outputs_of(d, layer, width);
     d.own.add(bias_spec(std::string(layer.path) + ".bias", groups, out));
   }
 }

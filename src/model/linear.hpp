@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "deck/linear_layers.hpp"
@@ -36,14 +37,21 @@ struct LayerGradients {
   Index first = 0;
 };
 
+/// One of several feed-forward parts of a block.
+struct FeedForwardPart {
+  std::string name;  // see deck::path_in
+  Extent width;
+};
+
 template <class T>
 class Linear {
  public:
   Linear() = default;
   /// Declares the family's layers of the product. Layers that share an input are one product: their
-  /// weights are adjacent, then their biases. With `expert`, those of that expert, which have no
+  /// weights are adjacent, then their biases. With `part`, those of that part, which have no
   /// adapters.
-  Linear(Declaration& block, deck::Product product, std::optional<Index> expert = {});
+  Linear(Declaration& block, deck::Product product,
+         const std::optional<FeedForwardPart>& part = {});
 
   Index in() const { return in_; }
   Index out() const { return out_; }

@@ -14,6 +14,8 @@ Extents::Extents(const TransformerShape& s) {
   kv_width = {s.kv_width(), s.own.kv_width * (rank / copies), s.own.kv_width, rank % copies};
   feed_forward = {s.feed_forward, part_begin(s.feed_forward, s.tensor.size, rank),
                   s.own.feed_forward};
+  const Index shared = s.experts.shared_width;
+  shared_expert = {shared, part_begin(shared, s.tensor.size, rank), s.own.shared_expert};
   vocab = {s.vocab, s.own.first_token, s.own.vocab};
 }
 

@@ -21,7 +21,7 @@ struct Extent {
 /// The dimensions along which a tensor group splits parameters (Megatron-LM, arXiv 1909.08053,
 /// section 3).
 struct Extents {
-  Extent width, kv_width, feed_forward, vocab;
+  Extent width, kv_width, feed_forward, shared_expert, vocab;
 
   explicit Extents(const TransformerShape& shape);
 };

@@ -9,7 +9,7 @@ namespace kzero::model {
 
 namespace {
 
-LocalShape local_shape(const TransformerShape& s, const TensorRank& t) {
+LocalShape local_shape(const TransformerShape& s, const TensorRank& t, Index shared_expert) {
   LocalShape own;
   own.heads = s.heads / t.size;
   own.width = own.heads * s.head_dim;
@@ -17,6 +17,7 @@ LocalShape local_shape(const TransformerShape& s, const TensorRank& t) {
   own.kv_width = own.kv_heads * s.head_dim;
   own.kv_copies = s.kv_heads >= t.size ? 1 : t.size / s.kv_heads;
   own.feed_forward = part_size(s.feed_forward, t.size, t.rank);
+  own.shared_expert = part_size(shared_expert, t.size, t.rank);
   own.vocab = part_size(s.vocab, t.size, t.rank);
   own.first_token = part_begin(s.vocab, t.size, t.rank);
   return own;
@@ -51,10 +52,17 @@ TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t,
       norm_eps(static_cast<float>(m.norm_eps)),
       tensor(t),
       sequence_rank(part),
-      own(local_shape(*this, t)),
+      own(local_shape(*this, t, m.shared_feed_forward)),
       adapters(settings_of(lora)),
-      experts{m.experts, m.experts_per_token, m.normalized_gates,
-              static_cast<float>(m.router_aux_loss), static_cast<float>(m.router_z_loss)} {
+      experts{m.experts,
+              m.experts_per_token,
+              m.router_score == deck::RouterScore::sigmoid,
+              m.normalized_gates,
+              m.router_bias,
+              m.shared_feed_forward,
+              m.shared_gate,
+              static_cast<float>(m.router_aux_loss),
+              static_cast<float>(m.router_z_loss)} {
   if (m.qk_norm) qk_norm = QkNorm::each_head;
   if (m.embedding_scale > 0) {
     embedding_scale = static_cast<float>(m.embedding_scale);

@@ -18,6 +18,7 @@ struct LocalShape {
   Index kv_width = 0;
   Index kv_copies = 1;  // ranks that hold the same KV heads
   Index feed_forward = 0;
+  Index shared_expert = 0;
   Index vocab = 0;
   Index first_token = 0;
 
@@ -67,11 +68,19 @@ struct AdapterSettings {
 /// The experts among which each block's router chooses: Shazeer et al., arXiv 1701.06538. Their
 /// width is feed_forward.
 struct ExpertSettings {
-  Index count = 0;         // E; 0: one feed-forward part for all tokens
-  Index per_token = 0;     // k
-  bool normalizes = true;  // gates are divided by their sum
-  float balance = 0;       // factor on E * sum of f P over the rows of a micro-batch
-  float z = 0;             // factor on the mean of log(Z)^2
+  Index count = 0;          // E; 0: one feed-forward part for all tokens
+  Index per_token = 0;      // k
+  bool is_sigmoid = false;  // scores are sigmoid(logits); else softmax(logits)
+  bool normalizes = true;   // gates are divided by their sum
+  bool has_bias = false;    // each expert has one, for the choice alone
+  Index shared_width = 0;   // of an expert that computes all rows; 0: none
+  bool shared_gate = false;
+  float balance = 0;  // factor on E * sum of f P over the rows of a micro-batch
+  float z = 0;        // factor on the mean of log(Z)^2
+
+  /// The logits of a row, and its factors on experts' results, with those of the shared expert.
+  Index logits() const { return count + (shared_gate ? 1 : 0); }
+  Index gates() const { return per_token + (shared_gate ? 1 : 0); }
 };
 
 struct TransformerShape : TransformerParts {

@@ -55,6 +55,9 @@ struct ParamSpec {
   /// two dimensions stores, side by side in equal parts of its columns. 0 for all other parameters:
   /// embeddings, positions, the head, norms, biases.
   Index matrices = 0;
+  /// True for the biases of a router, [experts]: not their gradients change them, which are zeros,
+  /// but how often experts were chosen (engine/router_biases.hpp).
+  bool follows_choices = false;
   Index group = -1;  // the table of [[optimizer.group]] that sets its rates; -1: none
 
   Index elements() const { return split.blocks * split.stride; }

@@ -94,6 +94,10 @@ def models():
             hf.Qwen3MoeConfig(**experts, head_dim=20, num_experts=7, moe_intermediate_size=20, norm_topk_prob=True),
             torch.float32,
         ),
+        "qwen2-moe": (
+            hf.Qwen2MoeConfig(**experts, num_experts=7, moe_intermediate_size=20, shared_expert_intermediate_size=28),
+            torch.float32,
+        ),
         "olmoe": (hf.OlmoeConfig(**experts, num_experts=7, norm_topk_prob=False), torch.float32),
         "mixtral-bf16": (hf.MixtralConfig(**experts, num_local_experts=7, sliding_window=9), torch.bfloat16),
         "smollm3": (hf.SmolLM3Config(**dict(no_pad, num_hidden_layers=5)), torch.float32),

@@ -26,18 +26,23 @@ hf.logging.set_verbosity_error()
 hf.logging.disable_progress_bar()
 
 REFERENCE = pathlib.Path(__file__).resolve().parents[1] / "data" / "reference"
-CASES = "mistral_window olmo2 olmo3 gemma3 apertus smollm3 granite granite_tied qwen3_moe olmoe mixtral".split()
+CASES = (
+    "mistral_window olmo2 olmo3 gemma3 apertus smollm3 granite granite_tied qwen3_moe olmoe mixtral qwen2_moe glm4_moe".split()
+)
 LIMIT = 1e-4
 
 
 def deck_of(case, folder, settings):
+    of_biases = f"router_bias_rate = {settings['router_bias_rate']}" if "router_bias_rate" in settings else ""
     return f"""
 [model]
 config = "{REFERENCE / case}"
 initial = "{REFERENCE / case}"
+{of_biases}
 [train]
 steps = {settings["steps"]}
 global_batch = {settings["global_batch"]}
+micro_batch = {settings.get("micro_batch", settings["global_batch"])}
 [optimizer]
 lr = {settings["lr"]}
 min_lr = {settings["min_lr"]}

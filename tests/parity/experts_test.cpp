@@ -30,11 +30,30 @@ deck::Config experts_deck(Dtype precision, deck::ModelFamily family = deck::Mode
   return config;
 }
 
+/// Experts beside a shared one, whose gate their routers compute.
+deck::Config shared_deck(Dtype precision) {
+  deck::Config config = experts_deck(precision);
+  config.model.shared_feed_forward = 29, config.model.shared_gate = true;
+  return config;
+}
+
+/// Experts that biases balance, and a shared one without a gate.
+deck::Config balanced_deck(Dtype precision) {
+  deck::Config config = experts_deck(precision);
+  deck::Model& m = config.model;
+  m.shared_feed_forward = 38;
+  m.router_aux_loss = m.router_z_loss = 0;
+  m.router_score = deck::RouterScore::sigmoid;
+  m.router_bias = true, m.router_bias_rate = 0.01;
+  return config;
+}
+
 /// All families, or with many ranks on few cores the one that differs most from Llama.
 std::vector<deck::Config> all_families(Dtype precision) {
   if (has_few_cores()) return {experts_deck(precision, deck::ModelFamily::olmoe)};
   return {experts_deck(precision), experts_deck(precision, deck::ModelFamily::olmoe),
-          experts_deck(precision, deck::ModelFamily::mixtral)};
+          experts_deck(precision, deck::ModelFamily::mixtral), shared_deck(precision),
+          balanced_deck(precision)};
 }
 
 /// Ranks with different numbers of micro-batches send different amounts.
@@ -194,11 +213,12 @@ TEST(Experts, DoNotCountPadding) {
   EXPECT_EQ(std::accumulate(choices.begin(), choices.end(), std::uint64_t{0}), 2 * 2 * rows);
 }
 
-// The choices of each expert, its optimizer state and its rank change with the grid.
+// The rank that has an expert's state, or the bias of a router, changes with the grid.
 TEST(Experts, RestartOnAnotherGrid) {
   const grid::Group world = first_ranks(launch_ranks());
   for (const deck::OptimizerKind kind : {deck::OptimizerKind::adamw, deck::OptimizerKind::muon}) {
-    deck::Config config = experts_deck(Dtype::bf16);
+    const bool is_adamw = kind == deck::OptimizerKind::adamw;
+    deck::Config config = is_adamw ? balanced_deck(Dtype::bf16) : experts_deck(Dtype::bf16);
     config.optimizer.kind = kind;
     set_offload_if_needed(config);
     config.train.steps = 4;

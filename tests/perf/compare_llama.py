@@ -133,6 +133,7 @@ def kzero_tokens_per_s(arguments, deck, precision, ranks, tokens, folder, *chang
         "data.format=llmc",
         f"train.global_batch={batch * ranks}",
         f"train.steps={arguments.steps}",
+        "optimizer.warmup=0",
         f"run.metrics={metrics}",
         *changes,
     ]

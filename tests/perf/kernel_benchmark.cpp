@@ -151,7 +151,9 @@ class RoutedRows {
             {rest, extent(room())},
             {rest + room(), extent(sizes_.experts + 1)}};
   }
-  void choose() const { kernels::choose_experts({}, logits_.matrix(), true, choices()); }
+  void choose() const {
+    kernels::choose_experts<float>({}, logits_.matrix(), {}, nullptr, choices());
+  }
   void sort() const { kernels::sort_choices({}, choices().experts, sorted()); }
   Matrix<const float> logits() const { return logits_.matrix(); }
   Index room() const {
@@ -226,8 +228,8 @@ void measure_experts(const Clock& clock, double copy_rate, const ExpertSizes& s)
     kernels::count_choices(exec, routed.choices().experts, all, {counts.data(), counts.extent(0)});
   });
   const double gradient = clock.fastest([&] {
-    kernels::router_backward<T>(exec, routed.logits(), routed.choices(), dgates.matrix(), true, all,
-                                Vector<const std::int32_t>(counts.data(), counts.extent(0)),
+    kernels::router_backward<T>(exec, routed.logits(), routed.choices(), dgates.matrix(), {}, {},
+                                all, Vector<const std::int32_t>(counts.data(), counts.extent(0)),
                                 {0.01F, 0.001F}, dlogits.matrix());
   });
   const auto row = [&](const char* name, Index count, double bytes, const auto& call) {

@@ -7,7 +7,8 @@
 // weights, and NAME.other.docs has each step's documents in another order, packed otherwise. Cases
 // of LoRA are packed too; they have
 // NAME.adapter, a PEFT folder to start from, and final/ has adapters alone. make_families.py made
-// the cases of SmolLM3 and Granite. Cases of preferences have pairs in NAME.docs and, if their loss
+// the cases of SmolLM3 and Granite, and make_experts.py
+// those of Qwen2-MoE and GLM-4.5. Cases of preferences have pairs in NAME.docs and, if their loss
 // has a reference, NAME.logprobs, which kzero evaluate wrote for NAME; reference/ has the same in
 // float64.
 #pragma once
@@ -114,6 +115,8 @@ class ReferenceCase {
     for (const deck::ImpliedValue& implied : convert::read_architecture(model.initial))
       deck::set_model_value(*deck::find_key(implied.path), implied.value, model);
     if (file_.has_attribute("/", "aux")) model.router_aux_loss = real("aux");
+    if (file_.has_attribute("/", "router_bias_rate"))
+      model.router_bias_rate = real("router_bias_rate");
   }
 
   Index integer(const std::string& key) const { return file_.attribute<Index>("/", key); }

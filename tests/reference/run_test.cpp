@@ -79,7 +79,7 @@ const std::string families[] = {"mistral_window", "olmo2",   "olmo3",   "gemma3"
                                 "apertus",        "smollm3", "granite", "granite_tied"};
 
 /// Mixtures of experts. A micro-batch has the loss that balances them, so it is the reference's.
-const std::string mixtures[] = {"qwen3_moe", "olmoe", "mixtral"};
+const std::string mixtures[] = {"qwen3_moe", "olmoe", "mixtral", "qwen2_moe", "glm4_moe"};
 
 /// Cases whose sums are longer or differ more in size.
 bool has_wider_bounds(const std::string& name) {

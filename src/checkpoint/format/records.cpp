@@ -48,7 +48,11 @@ constexpr std::string_view younger_keys[] = {"model.window",
                                              "model.logit_divisor",
                                              "model.experts",
                                              "model.experts_per_token",
-                                             "model.normalized_gates"};
+                                             "model.normalized_gates",
+                                             "model.shared_feed_forward",
+                                             "model.shared_gate",
+                                             "model.router_score",
+                                             "model.router_bias"};
 
 bool is_missing(const storage::Hdf5File& file, const deck::Key& key) {
   return std::ranges::find(younger_keys, key.path) != std::end(younger_keys) &&

@@ -179,7 +179,8 @@ class Older(Forged):
         self.expect(self.train(*self.llama), 0)
         windows = ("window", "full_attention_every", "window_rope_theta", "no_rope_every")
         factors = ("attention_scale", "embedding_scale", "residual_scale", "logit_divisor")
-        experts = ("experts", "experts_per_token", "normalized_gates")
+        experts = ("experts", "experts_per_token", "normalized_gates", "router_score", "router_bias")
+        experts += ("shared_feed_forward", "shared_gate")
         self.forge("saved", self.without(*windows, *factors, *experts))
         for command in (("inspect", "forged"), ("convert", "forged", "out")):
             self.expect(self.run_kzero(*command), 0)

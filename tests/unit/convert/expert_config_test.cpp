@@ -41,6 +41,23 @@ TEST(ExpertConfig, MissingKeysMeanWhatEachClassTakesThemToMean) {
         {"model.experts_per_token", Index{8}},
         {"model.normalized_gates", false},
         {"model.router_aux_loss", 0.001}}},
+      {"qwen2_moe",
+       {{"model.family", std::string("llama")},
+        {"model.layers", Index{24}},
+        {"model.heads", Index{16}},
+        {"model.kv_heads", Index{16}},
+        {"model.head_dim", Index{128}},
+        {"model.feed_forward", Index{1408}},
+        {"model.qkv_bias", true},
+        {"model.qk_norm", false},
+        {"model.experts", Index{60}},
+        {"model.experts_per_token", Index{4}},
+        {"model.normalized_gates", false},
+        {"model.shared_feed_forward", Index{5632}},
+        {"model.shared_gate", true},
+        {"model.router_score", std::string("softmax")},
+        {"model.router_bias", false},
+        {"model.router_aux_loss", 0.001}}},
       {"olmoe",
        {{"model.family", std::string("olmoe")},
         {"model.layers", Index{16}},
@@ -106,6 +123,72 @@ TEST(ExpertConfig, KeysOfBothGenerationsAreRead) {
   config.update({{"sliding_window", 7}, {"norm_topk_prob", false}});  // Mixtral has no such key
   EXPECT_EQ(values_of(config).at("model.window"), deck::Value(Index{7}));
   EXPECT_EQ(values_of(config).at("model.normalized_gates"), deck::Value(true));
+}
+
+/// A config.json of GLM-4.5's class that kzero computes.
+json glm_config() {
+  json config = of_type("glm4_moe");
+  config.update({{"use_qk_norm", true},
+                 {"first_k_dense_replace", 0},
+                 {"partial_rotary_factor", 1.0},
+                 {"hidden_size", 48},
+                 {"num_attention_heads", 4},
+                 {"num_key_value_heads", 2},
+                 {"n_routed_experts", 6},
+                 {"num_experts_per_tok", 3},
+                 {"moe_intermediate_size", 40},
+                 {"n_shared_experts", 2}});
+  return config;
+}
+
+TEST(ExpertConfig, GlmHasBiasesSigmoidsAndASharedExpert) {
+  const auto found = values_of(glm_config());
+  EXPECT_EQ(found.at("model.experts"), deck::Value(Index{6}));
+  EXPECT_EQ(found.at("model.feed_forward"), deck::Value(Index{40}));
+  EXPECT_EQ(found.at("model.shared_feed_forward"), deck::Value(Index{80}));
+  EXPECT_EQ(found.at("model.shared_gate"), deck::Value(false));
+  EXPECT_EQ(found.at("model.router_score"), deck::Value(std::string("sigmoid")));
+  EXPECT_EQ(found.at("model.router_bias"), deck::Value(true));
+  EXPECT_EQ(found.at("model.normalized_gates"), deck::Value(true));
+  EXPECT_EQ(found.at("model.qk_norm"), deck::Value(true));
+  const json out = written_as(model_of(glm_config()));
+  EXPECT_EQ(out.at("architectures"), json::array({"Glm4MoeForCausalLM"}));
+  const json expected{{"n_routed_experts", 6},
+                      {"num_experts_per_tok", 3},
+                      {"n_shared_experts", 2},
+                      {"moe_intermediate_size", 40},
+                      {"first_k_dense_replace", 0},
+                      {"partial_rotary_factor", 1.0},
+                      {"use_qk_norm", true},
+                      {"routed_scaling_factor", 1.0},
+                      {"n_group", 1},
+                      {"topk_group", 1},
+                      {"norm_topk_prob", true}};
+  for (const auto& [key, value] : expected.items()) EXPECT_EQ(out.at(key), value) << key;
+  EXPECT_EQ(values_of(out), found);
+}
+
+TEST(ExpertConfig, OfGlmOthersAreRefusedByName) {
+  const std::tuple<json, const char*> cases[] = {
+      {{{"first_k_dense_replace", 1}},
+       "first_k_dense_replace is 1; kzero has experts in every layer or in none"},
+      {{{"partial_rotary_factor", 0.5}}, "partial_rotary_factor is 0.5; kzero turns the entire"},
+      {{{"n_group", 2}}, "n_group is 2; kzero has no groups of experts"},
+      {{{"topk_group", 2}}, "topk_group is 2; kzero has no groups of experts"},
+      {{{"routed_scaling_factor", 2.5}}, "routed_scaling_factor is 2.5; kzero does not scale"},
+      {{{"use_qk_norm", false}}, "use_qk_norm is false; kzero norms queries and keys in this"},
+      {{{"n_shared_experts", 0}}, "n_shared_experts is 0; it must be an integer above 0"}};
+  for (const auto& [changes, expected] : cases) {
+    json config = glm_config();
+    config.update(changes);
+    const std::string text = refusal_of(config);
+    EXPECT_TRUE(contains(text, std::string("\n  ") + expected)) << expected << "\n" << text;
+  }
+  json config = glm_config();
+  config.erase("partial_rotary_factor");
+  EXPECT_TRUE(contains(refusal_of(config), "partial_rotary_factor"));
+  config["rope_parameters"] = {{"rope_type", "default"}, {"partial_rotary_factor", 1.0}};
+  EXPECT_EQ(values_of(config).at("model.experts"), deck::Value(Index{6}));
 }
 
 // It is a setting of training: another value in the deck, or in a run's, is no contradiction.
@@ -185,6 +268,12 @@ TEST(ExpertConfig, AModelIsWrittenAsItsClassForBothGenerations) {
          {"mlp_only_layers", json::array()},
          {"decoder_sparse_step", 1},
          {"use_sliding_window", false}}}},
+      {"qwen2_moe",
+       {"Qwen2MoeForCausalLM",
+        {{"moe_intermediate_size", 48},
+         {"shared_expert_intermediate_size", 5632},
+         {"norm_topk_prob", false},
+         {"qkv_bias", true}}}},
       {"olmoe",
        {"OlmoeForCausalLM",
         {{"intermediate_size", 48}, {"norm_topk_prob", false}, {"clip_qkv", nullptr}}}},
@@ -238,6 +327,18 @@ TEST(ExpertConfig, WhatNoClassComputesIsRefusedByItsKeys) {
             "step: no class of transformers that kzero writes computes this model:\n"
             "  Qwen3MoeForCausalLM lacks model.qkv_bias = true, model.window = 5, and needs "
             "model.qk_norm = true");
+  EXPECT_EQ(
+      refused_export("qwen3_moe",
+                     [](deck::Model& model) {
+                       model.router_bias = true;
+                       model.shared_feed_forward = 100;
+                     }),
+      "step: no class of transformers that kzero writes computes this model:\n"
+      "  Qwen3MoeForCausalLM lacks model.shared_feed_forward = 100, model.router_bias = true\n"
+      "  Qwen2MoeForCausalLM lacks model.qk_norm = true, model.router_bias = true, and needs "
+      "model.qkv_bias = true, model.shared_gate = true\n"
+      "  Glm4MoeForCausalLM needs model.router_score = \"sigmoid\", "
+      "model.shared_feed_forward to be a multiple of model.feed_forward = 768");
   EXPECT_EQ(refused_export("mixtral", [](deck::Model& model) { model.normalized_gates = false; }),
             "step: no class of transformers that kzero writes computes this model:\n"
             "  MixtralForCausalLM lacks model.normalized_gates = false");

@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(All, Families,
                          testing::Values("llama_even", "llama_scaled", "qwen2", "qwen3",
                                          "mistral_window", "smollm3", "granite", "granite_tied",
                                          "olmo2", "olmo3", "gemma3", "apertus", "qwen3_moe",
-                                         "olmoe", "mixtral"),
+                                         "olmoe", "mixtral", "qwen2_moe", "glm4_moe"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(TensorNames, OfAFamilyWithoutAnyAreRefused) {
@@ -90,14 +90,15 @@ TEST_P(Families, ThereAndBackIsTheSameModel) {
   std::ifstream ours(to / "config.json"), theirs(from / "config.json");
   const auto config = nlohmann::json::parse(ours), original = nlohmann::json::parse(theirs);
   for (const auto& [key, value] : original.items()) {
-    const bool is_of_writer = key == "transformers_version" || key == "use_cache" ||
-                              key == "pretraining_tp" || key == "max_window_layers" ||
-                              key == "initializer_range" || key == "no_rope_layer_interval" ||
-                              key == "_sliding_window_pattern" ||
-                              (key == "layer_types" && model.window == 0) ||
-                              // Qwen3-MoE's width of layers without experts, which it lacks
-                              (key == "intermediate_size" && config.contains("mlp_only_layers")) ||
-                              key.ends_with("_token_id");  // null if they have no origin
+    const bool is_of_writer =
+        key == "transformers_version" || key == "use_cache" || key == "pretraining_tp" ||
+        key == "max_window_layers" || key == "initializer_range" ||
+        key == "no_rope_layer_interval" || key == "_sliding_window_pattern" ||
+        (key == "layer_types" && model.window == 0) ||
+        // the width of layers without experts, which it lacks
+        (key == "intermediate_size" && config.contains("moe_intermediate_size")) ||
+        (key == "sliding_window" && value == 0) ||  // as null
+        key.ends_with("_token_id");                 // null if they have no origin
     if (is_of_writer) continue;
     EXPECT_EQ(config.value(key, nlohmann::json("missing")), value) << key;
   }
@@ -146,6 +147,12 @@ TEST_P(Families, FilesOfTheTransformerAloneAreUnderstood) {
   }
 }
 
+std::string other_choice(const deck::Key& key, const std::string& name) {
+  if (key.path == "model.family") return "gpt2";
+  if (key.path == "model.router_score") return name == "softmax" ? "sigmoid" : "softmax";
+  return name == "none" ? "linear" : "none";
+}
+
 TEST_P(Families, EveryBindingKeyIsComparedWithTheWeights) {
   for (const deck::ImpliedValue& implied : read_architecture(from.string())) {
     deck::Model other = model;
@@ -154,8 +161,7 @@ TEST_P(Families, EveryBindingKeyIsComparedWithTheWeights) {
     if (auto* count = std::get_if<Index>(&value)) *count += implied.may_grow ? -1 : 1;
     if (auto* number = std::get_if<double>(&value)) *number = *number * 2 + 1;
     if (auto* flag = std::get_if<bool>(&value)) *flag = !*flag;
-    if (auto* name = std::get_if<std::string>(&value))
-      *name = implied.path == "model.family" ? "gpt2" : *name == "none" ? "linear" : "none";
+    if (auto* name = std::get_if<std::string>(&value)) *name = other_choice(key, *name);
     deck::set_model_value(key, value, other);
     if (!implied.is_binding) {
       EXPECT_NO_THROW(require_same_function(from / "config.json", other)) << key.path;

@@ -61,6 +61,10 @@ TEST(LlamaConfig, MissingKeysMeanWhatEachClassTakesThemToMean) {
         {"model.experts", Index{0}},
         {"model.experts_per_token", Index{0}},
         {"model.normalized_gates", true},
+        {"model.shared_feed_forward", Index{0}},
+        {"model.shared_gate", false},
+        {"model.router_score", std::string("softmax")},
+        {"model.router_bias", false},
         {"model.tied_embeddings", false},
         {"model.norm_eps", 1e-6},
         {"model.rope_theta", 10000.0},
@@ -488,8 +492,8 @@ TEST(LlamaConfig, ClassesAreKnownByEitherNameAndMustAgree) {
   EXPECT_TRUE(contains(refusal_of({{"architectures", {"Gemma2ForCausalLM"}}}),
                        "architectures is [\"Gemma2ForCausalLM\"]; kzero reads one of GPT2LMHead"));
   EXPECT_TRUE(
-      contains(refusal_of({{"model_type", "qwen2_moe"}}),
-               "model_type is \"qwen2_moe\"; kzero reads gpt2, llama, mistral, qwen2, qwen3"));
+      contains(refusal_of({{"model_type", "qwen3_next"}}),
+               "model_type is \"qwen3_next\"; kzero reads gpt2, llama, mistral, qwen2, qwen3"));
 }
 
 TEST(LlamaConfig, ADeckOfAnotherFamilyIsToldThatAlone) {

@@ -142,6 +142,37 @@ TEST(Resolve, refuses_what_experts_do_not_compute) {
             "micro-batch");
 }
 
+TEST(Resolve, checks_the_balance_of_experts) {
+  Config config;
+  Model& m = config.model;
+  m.family = ModelFamily::llama;
+  m.experts = 8, m.experts_per_token = 2;
+  m.router_bias_rate = 0.01;
+  EXPECT_EQ(message_of(config),
+            "configuration: model.router_bias_rate = 0.01 needs model.router_bias = true");
+  m.router_bias = true;
+  EXPECT_EQ(message_of(config), "");
+  m.router_score = RouterScore::sigmoid;
+  m.router_z_loss = 0.5;
+  EXPECT_EQ(message_of(config),
+            "configuration: model.router_aux_loss and model.router_z_loss must be 0 with "
+            "model.router_score = \"sigmoid\", found 0 and 0.5: model.router_bias = true balances "
+            "experts without a loss");
+  m.router_z_loss = 0;
+  config.lora.rank = 4, config.lora.targets = {"q_proj"};
+  EXPECT_EQ(message_of(config),
+            "configuration: model.router_bias_rate must be 0 with lora.rank = 4, found 0.01: the "
+            "model's own parameters do not change");
+  m.router_bias_rate = 0;
+  EXPECT_EQ(message_of(config), "");
+  config.lora = {};
+  m.router_bias_rate = 0.001;
+  m.experts = 0, m.experts_per_token = 0;
+  EXPECT_EQ(message_of(config),
+            "configuration: model.router_score = \"sigmoid\" needs model.experts above 0\n"
+            "configuration: model.router_bias = true needs model.experts above 0");
+}
+
 TEST(Resolve, lets_tensor_ranks_split_every_expert) {
   Config config;
   Model& m = config.model;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"
 #include "unit/kernels/routing_cases.hpp"
@@ -204,6 +206,34 @@ TEST(ExpertRowSums, GradientsOfGatesDoNotDependOnTheirPlace) {
       EXPECT_EQ(found.dgates, std::vector<float>(c.choices(), found.dgates[0])) << what;
     }
   }
+}
+
+// As with a list of the rows themselves.
+TEST(ExpertRowSums, WithoutAListHaveEachRowOnce) {
+  constexpr Index rows = 37, width = 21;
+  std::vector<std::int32_t> numbers_of_rows(rows);
+  std::iota(numbers_of_rows.begin(), numbers_of_rows.end(), 0);
+  const Guarded<std::int32_t> list(numbers_of_rows);
+  const std::vector<float> x = numbers<float>(rows * width, 1), d = numbers<float>(rows * width, 2),
+                           gates = numbers<float>(rows, 3);
+  const auto results = [&](bool has_list) {
+    const Guarded<float> a(x), dy(d), y(d), factors(gates), dgates(rows);
+    const Matrix<float> out = y.matrix(rows, width);
+    combine_rows<float>(
+        Execution(), a.matrix(rows, width),
+        has_list ? Matrix<const std::int32_t>(list.matrix(rows, 1)) : Matrix<const std::int32_t>(),
+        factors.matrix(rows, 1), out, out);
+    gate_backward<float>(
+        Execution(),
+        has_list ? Vector<const std::int32_t>(list.vector()) : Vector<const std::int32_t>(),
+        factors.matrix(rows, 1), a.matrix(rows, width), dy.matrix(rows, width),
+        dgates.matrix(rows, 1));
+    Kokkos::fence("kzero::tests::listed");
+    return std::vector{y.host(), a.host(), dy.host(), dgates.host()};
+  };
+  const auto found = results(false), expected = results(true);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_TRUE(tests::same_bits(found[i], expected[i])) << i;
 }
 
 }  // namespace

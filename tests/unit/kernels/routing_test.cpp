@@ -22,17 +22,21 @@ std::vector<float> drawn_logits(const RoutingCase& c) {
   return logits;
 }
 
-/// A row's probabilities.
-std::vector<double> probabilities_of(const float* logits, Index experts) {
+/// A row's scores.
+std::vector<double> scores_of(const float* logits, Index experts, bool is_sigmoid) {
   std::vector<double> p(experts);
+  if (is_sigmoid) {
+    for (Index e = 0; e < experts; ++e) p[e] = 1 / (1 + std::exp(-static_cast<double>(logits[e])));
+    return p;
+  }
   for (Index e = 0; e < experts; ++e) p[e] = std::exp(static_cast<double>(logits[e]));
   const double total = std::accumulate(p.begin(), p.end(), 0.0);
   for (double& value : p) value /= total;
   return p;
 }
 
-/// A bound on the relative error of a probability.
-double probability_error(Index experts) { return 2 * exponential_error(6) + gamma(experts + 8); }
+/// A bound on the relative error of a score.
+double score_error(Index experts) { return 2 * exponential_error(6) + gamma(experts + 8); }
 
 struct Chosen {
   std::vector<std::int32_t> experts;
@@ -40,40 +44,92 @@ struct Chosen {
 };
 
 Chosen choices_of(const Execution& exec, const RoutingCase& c, const std::vector<float>& logits,
-                  bool normalizes) {
-  const Guarded<float> in(logits), gates(c.choices());
+                  const Scoring& scoring, const std::vector<float>& biases = {}) {
+  const Guarded<float> in(logits), gates(c.choices()), bias(biases);
   const Guarded<std::int32_t> experts(c.choices());
-  choose_experts(exec, in.matrix(c.rows, c.experts), normalizes,
-                 {experts.matrix(c.rows, c.chosen), gates.matrix(c.rows, c.chosen)});
+  choose_experts<float>(exec, in.matrix(c.rows, c.experts), scoring,
+                        biases.empty() ? nullptr : bias.vector().data(),
+                        {experts.matrix(c.rows, c.chosen), gates.matrix(c.rows, c.chosen)});
   exec.fence("kzero::tests::chosen");
   return {experts.host(), gates.host()};
 }
 
-TEST(Routing, ChoosesTheMostProbableExperts) {
+constexpr Scoring scorings[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+
+/// Biases that are far from every difference of two scores, or none.
+std::vector<float> drawn_biases(const RoutingCase& c, bool has_bias) {
+  std::vector<float> biases;
+  for (Index e = 0; has_bias && e < c.experts; ++e)
+    biases.push_back(static_cast<float>((e * 5) % 7 - 3) * 2);
+  return biases;
+}
+
+TEST(Routing, ChoosesTheExpertsWithTheLargestScores) {
   for (const RoutingCase& c : routing_cases()) {
     const std::vector<float> logits = drawn_logits(c);
-    for (const bool normalizes : {false, true}) {
-      const Chosen found = choices_of(Execution(), c, logits, normalizes);
-      std::vector<std::int32_t> experts;
-      std::vector<Bounded> gates;
-      for (Index i = 0; i < c.rows; ++i) {
-        const float* row = &logits[i * c.experts];
-        std::vector<std::int32_t> order(c.experts);
-        std::iota(order.begin(), order.end(), 0);
-        std::ranges::stable_sort(order, std::ranges::greater{}, [&](auto e) { return row[e]; });
-        const std::vector<double> p = probabilities_of(row, c.experts);
-        double total = 0;
-        for (Index j = 0; j < c.chosen; ++j) total += p[order[j]];
-        for (Index j = 0; j < c.chosen; ++j) {
-          const double gate = p[order[j]] / (normalizes ? total : 1);
-          experts.push_back(order[j]);
-          gates.push_back({gate, (2 * probability_error(c.experts) + gamma(c.chosen + 2)) * gate});
+    for (const Scoring& scoring : scorings) {
+      for (const bool has_bias : {false, true}) {
+        const std::vector<float> biases = drawn_biases(c, has_bias);
+        const Chosen found = choices_of(Execution(), c, logits, scoring, biases);
+        std::vector<std::int32_t> experts;
+        std::vector<Bounded> gates;
+        for (Index i = 0; i < c.rows; ++i) {
+          const float* row = &logits[i * c.experts];
+          std::vector<std::int32_t> order(c.experts);
+          std::iota(order.begin(), order.end(), 0);
+          // Equal biases keep the order of the logits.
+          std::ranges::stable_sort(order, std::ranges::greater{}, [&](auto e) {
+            return std::pair(has_bias ? biases[e] : 0, row[e]);
+          });
+          const std::vector<double> p = scores_of(row, c.experts, scoring.is_sigmoid);
+          double total = 0;
+          for (Index j = 0; j < c.chosen; ++j) total += p[order[j]];
+          for (Index j = 0; j < c.chosen; ++j) {
+            const double gate = p[order[j]] / (scoring.normalizes ? total : 1);
+            experts.push_back(order[j]);
+            gates.push_back({gate, (2 * score_error(c.experts) + gamma(c.chosen + 2)) * gate});
+          }
         }
+        EXPECT_EQ(found.experts, experts) << c.name() << (has_bias ? ", biases" : "");
+        expect_close(found.gates, gates, c.name());
       }
-      EXPECT_EQ(found.experts, experts) << c.name();
-      expect_close(found.gates, gates, c.name());
     }
   }
+}
+
+// The shared expert's logit is in the last column. Its gate changes nothing else.
+TEST(Routing, HasAGateOfTheSharedExpert) {
+  for (const RoutingCase& c : routing_cases()) {
+    const std::vector<float> logits = drawn_logits(c);
+    std::vector<float> more;
+    std::vector<Bounded> expected;
+    const std::vector<float> own = numbers<float>(c.rows, 5, 4);
+    for (Index i = 0; i < c.rows; ++i) {
+      more.insert(more.end(), logits.begin() + i * c.experts, logits.begin() + (i + 1) * c.experts);
+      more.push_back(own[i]);
+      const double gate = 1 / (1 + std::exp(-static_cast<double>(own[i])));
+      expected.push_back({gate, score_error(1) * gate});
+    }
+    const Chosen without = choices_of(Execution(), c, logits, {});
+    const Guarded<float> in(more), gates(c.choices()), shared(c.rows);
+    const Guarded<std::int32_t> experts(c.choices());
+    choose_experts<float>(
+        Execution(), in.matrix(c.rows, c.experts + 1), {}, nullptr,
+        {experts.matrix(c.rows, c.chosen), gates.matrix(c.rows, c.chosen), shared.vector()});
+    Kokkos::fence("kzero::tests::chosen");
+    EXPECT_EQ(experts.host(), without.experts) << c.name();
+    EXPECT_TRUE(tests::same_bits(gates.host(), without.gates)) << c.name();
+    expect_close(shared.host(), expected, c.name());
+  }
+}
+
+TEST(Routing, AddsValuesOfTheHost) {
+  std::vector<float> before = numbers<float>(131, 3), values = numbers<float>(131, 4), sums;
+  for (std::size_t i = 0; i < before.size(); ++i) sums.push_back(before[i] + values[i]);
+  const Guarded<float> to(before);
+  add_values(Execution(), values, to.vector().data());
+  Kokkos::fence("kzero::tests::added");
+  EXPECT_EQ(to.host(), sums);
 }
 
 // Equal logits at any two places: vectors of hosts have other instructions for the last experts.
@@ -87,7 +143,7 @@ TEST(Routing, OfEqualExpertsTheLowerOneIsFirst) {
       logits.insert(logits.end(), row.begin(), row.end());
     }
     const RoutingCase c{experts, experts, 2};
-    const Chosen found = choices_of(Execution(), c, logits, false);
+    const Chosen found = choices_of(Execution(), c, logits, {false, false});
     for (std::int32_t b = 0; b < experts; ++b) {
       EXPECT_EQ(found.experts[2 * b], std::min(a, b));
       if (a == b) continue;
@@ -96,7 +152,7 @@ TEST(Routing, OfEqualExpertsTheLowerOneIsFirst) {
     }
   }
   const RoutingCase all{3, 128, 8};
-  const Chosen found = choices_of(Execution(), all, std::vector<float>(3 * 128, -2.5F), true);
+  const Chosen found = choices_of(Execution(), all, std::vector<float>(3 * 128, -2.5F), {});
   for (Index at = 0; at < all.choices(); ++at) {
     EXPECT_EQ(found.experts[at], at % 8);
     EXPECT_EQ(found.gates[at], 0.125F);
@@ -109,7 +165,7 @@ TEST(Routing, NumbersThatAreNotFiniteReachTheGates) {
   logits[1 * 11 + 3] = std::numeric_limits<float>::quiet_NaN();
   logits[2 * 11 + 10] = std::numeric_limits<float>::infinity();
   logits[3 * 11] = std::bit_cast<float>(0xFFFFFFFFU);  // NaN again
-  const Chosen found = choices_of(Execution(), c, logits, true);
+  const Chosen found = choices_of(Execution(), c, logits, {});
   for (Index i = 0; i < c.rows; ++i) {
     std::vector<std::int32_t> row(found.experts.begin() + i * 11,
                                   found.experts.begin() + i * 11 + 11);
@@ -225,7 +281,7 @@ TEST(Routing, AddsCountsToSums) {
 /// The inputs of router_backward.
 struct RouterCase {
   RoutingCase c;
-  bool normalizes;
+  Scoring scoring;
   RouterLosses losses;
   Packing packing;
 };
@@ -234,13 +290,17 @@ std::vector<RouterCase> router_cases() {
   std::vector<RouterCase> cases;
   for (const RoutingCase& c : routing_cases()) {
     if (c.rows > 100) continue;
-    for (const bool normalizes : {false, true}) {
-      cases.push_back({c, normalizes, {3.0F, 5.0F}, Packing::none});
+    for (const Scoring& scoring : scorings) {
+      if (scoring.is_sigmoid) {
+        cases.push_back({c, scoring, {}, Packing::documents});
+        continue;
+      }
+      cases.push_back({c, scoring, {3.0F, 5.0F}, Packing::none});
       if (c.experts > 100) continue;  // as the differences take long
-      cases.push_back({c, normalizes, {}, Packing::none});
-      cases.push_back({c, normalizes, {3.0F, 0}, Packing::documents});
-      cases.push_back({c, normalizes, {0, 5.0F}, Packing::documents});
-      cases.push_back({c, normalizes, {3.0F, 5.0F}, Packing::all_padding});
+      cases.push_back({c, scoring, {}, Packing::none});
+      cases.push_back({c, scoring, {3.0F, 0}, Packing::documents});
+      cases.push_back({c, scoring, {0, 5.0F}, Packing::documents});
+      cases.push_back({c, scoring, {3.0F, 5.0F}, Packing::all_padding});
     }
   }
   return cases;
@@ -263,11 +323,16 @@ class RowLoss {
     std::vector<double> powers;
     for (const double logit : logits) powers.push_back(std::exp(logit));
     const double z = std::accumulate(powers.begin(), powers.end(), 0.0);
+    const bool is_sigmoid = case_.scoring.is_sigmoid;
+    const auto score = [&](Index j) {
+      const double power = powers[experts_[j]];
+      return power / (is_sigmoid ? 1 + power : z);
+    };
     double total = 0, chosen = 0, balance = 0;
-    for (Index j = 0; j < case_.c.chosen; ++j) chosen += powers[experts_[j]];
+    for (Index j = 0; j < case_.c.chosen; ++j) chosen += score(j);
     for (Index j = 0; j < case_.c.chosen; ++j)
-      total += dgates_[j] * powers[experts_[j]] / (case_.normalizes ? chosen : z);
-    if (!row_counts_) return total;
+      total += dgates_[j] * score(j) / (case_.scoring.normalizes ? chosen : 1);
+    if (is_sigmoid || !row_counts_) return total;
     for (Index e = 0; e < case_.c.experts; ++e)
       balance += counts_[e] / (rows_ * static_cast<double>(case_.c.chosen)) * powers[e] / z;
     total += case_.losses.balance * static_cast<double>(case_.c.experts) * balance / rows_;
@@ -306,7 +371,7 @@ std::vector<T> gradient_of(const Execution& exec, const RouterCase& of,
   const Guarded<T> dlogits(c.rows * c.experts);
   router_backward<T>(exec, in.matrix(c.rows, c.experts),
                      {experts.matrix(c.rows, c.chosen), gates.matrix(c.rows, c.chosen)},
-                     d.matrix(c.rows, c.chosen), of.normalizes, packed.counted(), tally.vector(),
+                     d.matrix(c.rows, c.chosen), {}, of.scoring, packed.counted(), tally.vector(),
                      of.losses, dlogits.matrix(c.rows, c.experts));
   exec.fence("kzero::tests::gradient");
   return dlogits.host();
@@ -323,7 +388,7 @@ TYPED_TEST(RouterGradient, MatchesDifferencesOfTheLoss) {
     const RoutingCase& c = of.c;
     const PackedRows packed(c.rows, of.packing);
     const std::vector<float> logits = drawn_logits(c), dgates = numbers<float>(c.choices(), 9);
-    const Chosen chosen = choices_of(Execution(), c, logits, of.normalizes);
+    const Chosen chosen = choices_of(Execution(), c, logits, of.scoring);
     const std::vector<std::int32_t> tally = expected_counts(c, chosen.experts, packed);
     std::vector<Bounded> expected;
     for (Index i = 0; i < c.rows; ++i) {
@@ -336,7 +401,7 @@ TYPED_TEST(RouterGradient, MatchesDifferencesOfTheLoss) {
         logit = at - step;
         const double below = loss(row);
         logit = at;
-        const double error = 4 * probability_error(c.experts) + gamma(4 * c.experts + 60) + 1e-8;
+        const double error = 4 * score_error(c.experts) + gamma(4 * c.experts + 60) + 1e-8;
         expected.push_back(stored<T>((above - below) / (2 * step), error * loss.size()));
       }
     }
@@ -346,18 +411,51 @@ TYPED_TEST(RouterGradient, MatchesDifferencesOfTheLoss) {
   }
 }
 
+// dl = d s (1 - s) for a gate s, and all other columns as without it.
+TEST(Routing, HasTheGradientOfTheSharedExpertsLogit) {
+  const RoutingCase c{33, 11, 3};
+  const RouterCase of{c, {}, {3.0F, 5.0F}, Packing::none};
+  const PackedRows packed(c.rows, of.packing);
+  const std::vector<float> logits = drawn_logits(c), dgates = numbers<float>(c.choices(), 9),
+                           gates = numbers<float>(c.rows, 4), own = numbers<float>(c.rows, 6);
+  std::vector<float> more;
+  for (Index i = 0; i < c.rows; ++i) {
+    more.insert(more.end(), logits.begin() + i * c.experts, logits.begin() + (i + 1) * c.experts);
+    more.push_back(77);
+  }
+  const Chosen chosen = choices_of(Execution(), c, logits, {});
+  const std::vector<float> without =
+      gradient_of<float>(Execution(), of, logits, chosen, dgates, packed);
+  const Guarded<float> in(more), chosen_gates(chosen.gates), d(dgates), shared(gates), dshared(own);
+  const Guarded<std::int32_t> experts(chosen.experts),
+      tally(expected_counts(c, chosen.experts, packed));
+  const Guarded<float> dlogits(c.rows * (c.experts + 1));
+  router_backward<float>(
+      Execution(), in.matrix(c.rows, c.experts + 1),
+      {experts.matrix(c.rows, c.chosen), chosen_gates.matrix(c.rows, c.chosen), shared.vector()},
+      d.matrix(c.rows, c.chosen), dshared.vector(), of.scoring, packed.counted(), tally.vector(),
+      of.losses, dlogits.matrix(c.rows, c.experts + 1));
+  Kokkos::fence("kzero::tests::gradient");
+  const std::vector<float> found = dlogits.host();
+  for (Index i = 0; i < c.rows; ++i) {
+    for (Index e = 0; e < c.experts; ++e)
+      EXPECT_EQ(found[i * (c.experts + 1) + e], without[i * c.experts + e]);
+    EXPECT_EQ(found[i * (c.experts + 1) + c.experts], own[i] * gates[i] * (1 - gates[i]));
+  }
+}
+
 TEST(Routing, BitsDoNotDependOnTheNumberOfThreads) {
   const RoutingCase c{257, 60, 4};
-  const RouterCase of{c, true, {3.0F, 5.0F}, Packing::documents};
+  const RouterCase of{c, {}, {3.0F, 5.0F}, Packing::documents};
   const PackedRows packed(c.rows, of.packing);
   const std::vector<float> logits = numbers<float>(c.rows * c.experts, 7, 3),
                            dgates = numbers<float>(c.choices(), 9);
   const auto execs = tests::thread_counts();
-  const Chosen first = choices_of(execs.front(), c, logits, true);
+  const Chosen first = choices_of(execs.front(), c, logits, {});
   const std::vector<float> gradient =
       gradient_of<float>(execs.front(), of, logits, first, dgates, packed);
   for (const Execution& exec : execs) {
-    const Chosen found = choices_of(exec, c, logits, true);
+    const Chosen found = choices_of(exec, c, logits, {});
     EXPECT_EQ(found.experts, first.experts);
     EXPECT_TRUE(tests::same_bits(found.gates, first.gates));
     EXPECT_EQ(sorted_choices(exec, c, found.experts), expected_order(c, found.experts));

@@ -86,6 +86,19 @@ deck::Model olmoe() {
   return m;
 }
 
+deck::Model balanced() {
+  deck::Model m = experts();
+  m.router_score = deck::RouterScore::sigmoid, m.router_bias = true;
+  m.shared_feed_forward = 24;
+  return m;
+}
+
+deck::Model shared() {
+  deck::Model m = experts();
+  m.shared_feed_forward = 40, m.shared_gate = true;
+  return m;
+}
+
 deck::Model without_rope() {
   deck::Model m = llama();
   m.no_rope_every = 2, m.embedding_scale = 3, m.residual_scale = 0.5, m.logit_divisor = 2;
@@ -285,7 +298,8 @@ INSTANTIATE_TEST_SUITE_P(Families, DecoderOf,
                                          Family{"untied_gpt2", untied_gpt2}, Family{"llama", llama},
                                          Family{"qwen2", qwen2}, Family{"qwen3", qwen3},
                                          Family{"windows", windows}, Family{"experts", experts},
-                                         Family{"olmoe", olmoe}),
+                                         Family{"olmoe", olmoe}, Family{"balanced", balanced},
+                                         Family{"shared", shared}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
