@@ -45,8 +45,11 @@ class BatchSource {
   virtual void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                          std::int32_t* end) const;
 
+  /// Returns whether targets() depends on the tokens, and therefore reads them.
+  virtual bool counts_by_reading() const { return false; }
+
   /// Returns the number of targets of samples [first_sample, first_sample + count), or nullopt if
-  /// every position has one. Reads no file.
+  /// every position has one. Reads no file, unless counts_by_reading().
   virtual std::optional<Index> targets(Index first_sample, Index count) const;
 
   /// Returns whether documents have weights, which multiply the losses of their targets.

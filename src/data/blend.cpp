@@ -8,11 +8,16 @@
 
 namespace kzero::data {
 
-Blend::Blend(Sources sources, std::vector<Index> shares)
+Blend::Blend(Sources sources, std::vector<Index> shares, const Goldfish& goldfish)
     : sources_(std::move(sources)),
       order_(std::move(shares)),
-      sequence_(sources_.front()->sequence()) {
+      sequence_(sources_.front()->sequence()),
+      goldfish_(goldfish) {
   KZERO_EXPECT(sources_.size() == order_.shares().size());
+  if (!goldfish_.is_on()) return;
+  const auto size = static_cast<std::size_t>(sequence_);
+  scratch_.inputs.resize(size), scratch_.targets.resize(size);
+  if (has_documents()) scratch_.begin.resize(size), scratch_.end.resize(size);
 }
 
 Index Blend::windows() const {
@@ -36,11 +41,22 @@ bool Blend::repeats(Index samples) const {
   return false;
 }
 
+/// Reads a sample, and leaves out targets. Returns the number of those that are left; without
+/// goldfish, 0.
+Index Blend::read(Index sample, Token* inputs, Token* targets) const {
+  const BlendOrder::Place place = order_(sample);
+  const EpochSource& from = source(place.source);
+  from.batch(place.sample, 1, inputs, targets);
+  if (!goldfish_.is_on()) return 0;
+  if (has_documents())
+    from.documents(place.sample, 1, inputs, scratch_.begin.data(), scratch_.end.data());
+  const auto size = static_cast<std::size_t>(sequence_);
+  return drop_targets(goldfish_, {inputs, size}, scratch_.begin, {targets, size});
+}
+
 void Blend::batch(Index first_sample, Index count, Token* inputs, Token* targets) const {
-  for (Index i = 0; i < count; ++i) {
-    const BlendOrder::Place place = order_(first_sample + i);
-    source(place.source).batch(place.sample, 1, inputs + i * sequence_, targets + i * sequence_);
-  }
+  for (Index i = 0; i < count; ++i)
+    read(first_sample + i, inputs + i * sequence_, targets + i * sequence_);
 }
 
 void Blend::documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
@@ -55,6 +71,10 @@ void Blend::documents(Index first_sample, Index count, const Token* inputs, std:
 std::optional<Index> Blend::targets(Index first_sample, Index count) const {
   Index sum = 0;
   for (Index i = 0; i < count; ++i) {
+    if (goldfish_.is_on()) {
+      sum += read(first_sample + i, scratch_.inputs.data(), scratch_.targets.data());
+      continue;
+    }
     const BlendOrder::Place place = order_(first_sample + i);
     const std::optional<Index> targets = source(place.source).targets(place.sample, 1);
     if (!targets) return std::nullopt;  // and of no sample, as sources have one format
@@ -95,8 +115,10 @@ std::optional<Index> Blend::pairs(Index first_sample, Index count, Pair* pairs) 
 }
 
 std::uint64_t Blend::digest() const {
-  if (sources_.size() == 1) return source(0).digest();
+  if (sources_.size() == 1 && !goldfish_.is_on()) return source(0).digest();
   std::vector<std::uint64_t> parts;
+  if (goldfish_.is_on())
+    parts = {static_cast<std::uint64_t>(goldfish_.k), static_cast<std::uint64_t>(goldfish_.h)};
   for (Index i = 0; i < source_count(); ++i) {
     parts.push_back(source(i).digest());
     parts.push_back(static_cast<std::uint64_t>(order_.shares()[i]));

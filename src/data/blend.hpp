@@ -2,11 +2,13 @@
 // a small source may be repeated before a large one has been read once.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "data/batch_source.hpp"
 #include "data/blend_order.hpp"
+#include "data/goldfish.hpp"
 
 namespace kzero::data {
 
@@ -15,8 +17,9 @@ class Blend : public BatchSource {
   using Sources = std::vector<std::unique_ptr<const EpochSource>>;
 
   /// Takes one source of samples and one share (shares_of) per source. With one source the samples
-  /// are that source's. All sources have documents, or none.
-  Blend(Sources sources, std::vector<Index> shares);
+  /// are that source's. All sources have documents, or none. With `goldfish`, some targets are left
+  /// out, and one thread uses an object at a time.
+  Blend(Sources sources, std::vector<Index> shares, const Goldfish& goldfish = {});
 
   Index source_count() const { return static_cast<Index>(sources_.size()); }
   const EpochSource& source(Index i) const { return *sources_[i]; }
@@ -37,6 +40,7 @@ class Blend : public BatchSource {
   bool has_documents() const override { return source(0).has_documents(); }
   void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                  std::int32_t* end) const override;
+  bool counts_by_reading() const override { return goldfish_.is_on(); }
   std::optional<Index> targets(Index first_sample, Index count) const override;
   /// Whether any source has weights. The documents of a source without have the weight 1.
   bool has_weights() const override;
@@ -50,9 +54,19 @@ class Blend : public BatchSource {
   std::uint64_t digest() const;
 
  private:
+  /// The arrays of a sample, for counting and for leaving out targets.
+  struct Scratch {
+    std::vector<Token> inputs, targets;
+    std::vector<std::int32_t> begin, end;
+  };
+
+  Index read(Index sample, Token* inputs, Token* targets) const;
+
   Sources sources_;
   BlendOrder order_;
   Index sequence_;
+  Goldfish goldfish_;
+  mutable Scratch scratch_;  // empty without goldfish
 };
 
 }  // namespace kzero::data

@@ -74,7 +74,8 @@ class Division {
 
   void finish(Dataset& dataset) {
     const std::vector<Index> shares = shares_of(weights_);
-    dataset.training = std::make_unique<Blend>(std::move(training_), shares);
+    dataset.training = std::make_unique<Blend>(std::move(training_), shares,
+                                               Goldfish{deck_.goldfish_k, deck_.goldfish_h});
     if (!validation_.empty())
       dataset.validation = std::make_unique<Blend>(std::move(validation_), shares);
   }

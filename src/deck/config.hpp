@@ -328,6 +328,8 @@ struct Data {
   Index token_bytes = 2;  // raw: of a token
   Index end_token = -1;   // ends a document of a stream; -1: sequences are not divided
   DataOrder order = DataOrder::shuffled;
+  Index goldfish_k = 0;                       // one training target in so many is left out; 0: none
+  Index goldfish_h = 50;                      // tokens before a target that decide
   std::vector<std::string> validation_files;  // paths or globs; empty: validation_fraction of files
   double validation_fraction = 0.0;           // the last part of the training tokens
 };

@@ -20,6 +20,7 @@ class DataRules : ViolationList {
 
   std::vector<Violation> apply() {
     check_formats();
+    check_goldfish();
     check_training();
     check_blend();
     check_validation();
@@ -51,6 +52,19 @@ class DataRules : ViolationList {
         fmt::format("data.end_token has no effect with data.format = \"{}\", whose files say where "
                     "documents end; remove it",
                     name_of(data_.format)));
+  }
+
+  void check_goldfish() {
+    if (data_.goldfish_k == 0) return;
+    refuse_if(data_.goldfish_k == 1, {"data.goldfish_k"},
+              "data.goldfish_k = 1 leaves all targets out; set 2 or more, or 0 to leave none out");
+    refuse_if(data_.goldfish_h > config_.model.sequence, {"data.goldfish_h", "model.sequence"},
+              fmt::format("data.goldfish_h must be at most model.sequence = {}, found {}",
+                          config_.model.sequence, data_.goldfish_h));
+    refuse_if(data_.format == DataFormat::pairs, {"data.goldfish_k", "data.format"},
+              fmt::format("data.goldfish_k must be 0 with data.format = \"pairs\", whose losses "
+                          "need all of an answer, found {}",
+                          data_.goldfish_k));
   }
 
   void check_training() {

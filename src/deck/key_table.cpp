@@ -229,6 +229,11 @@ void add_data(std::vector<Key>& table) {
   table.push_back(choice("data.order", t, &Data::order,
                          {{"shuffled", DataOrder::shuffled}, {"sequential", DataOrder::sequential}},
                          "Order in which an epoch visits the sequences, or packs the documents."));
+  table.push_back(integer("data.goldfish_k", t, &Data::goldfish_k, from(0, max_count), "",
+                          "Leaves one training target in so many, at least 2, out of the loss, "
+                          "always the same ones for the same text (docs/data.md); 0: none."));
+  table.push_back(integer("data.goldfish_h", t, &Data::goldfish_h, from(1, max_count), "tokens",
+                          "Tokens before a target whose hash decides for data.goldfish_k."));
   table.push_back(texts("data.validation_files", t, &Data::validation_files,
                         "Validation data: paths, or patterns with * and ?."));
   table.push_back(real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",

@@ -165,8 +165,8 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   StepResult result;
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
-  const Index global_batch = blueprint_.batches.global_batch;
-  result.targets = samples.targets(step * global_batch, global_batch);
+  result.targets = count_targets(step, samples);
+  step_targets_ = result.targets.value_or(blueprint_.batches.global_batch * config_.model.sequence);
   if (result.is_empty()) return empty_step(result);
   const bool verifies = verification_ && verification_->is_due(step);
   // Runs before the step's own computation, which overwrites these gradients.
@@ -224,12 +224,33 @@ Index TypedEngine<T>::targets(Index first_sample, Index count,
   return samples.targets(first_sample, count).value_or(count * config_.model.sequence);
 }
 
+/// Returns the number of targets of a step, as samples.targets() does, on every rank. If the tokens
+/// have to be read for it, each rank reads those of its own micro-batches; collective over the data
+/// group then.
+template <class T>
+std::optional<Index> TypedEngine<T>::count_targets(Index step,
+                                                   const data::BatchSource& samples) const {
+  const data::BatchPlan& plan = blueprint_.batches;
+  if (!samples.counts_by_reading())
+    return samples.targets(step * plan.global_batch, plan.global_batch);
+  std::uint64_t count = 0;
+  for (Index round = 0; round < plan.rounds(); ++round) {
+    const bool is_mine = plan.has(data_.rank(), round) &&
+                         plan.part(data_.rank(), round) % plan.sequence == 0;  // once, not by part
+    if (is_mine)
+      count += static_cast<std::uint64_t>(
+          targets(plan.first_sample(step, data_.rank(), round), plan.micro_batch, samples));
+  }
+  grid_.data().sum({&count, 1});
+  return static_cast<Index>(count);
+}
+
 /// Returns the number of targets of a step, or of its pairs, by which its sums are divided.
 template <class T>
 Index TypedEngine<T>::divisor(Index step, const data::BatchSource& samples) const {
-  const Index count = blueprint_.batches.global_batch, first = step * count;
-  if (buffers_.preference) return samples.pairs(first, count, nullptr).value_or(0);
-  return targets(first, count, samples);
+  if (!buffers_.preference) return step_targets_;
+  const Index count = blueprint_.batches.global_batch;
+  return samples.pairs(step * count, count, nullptr).value_or(0);
 }
 
 /// Compares the two computations of a step before anything is updated (see Verification).

@@ -54,6 +54,7 @@ class TypedEngine : public Engine {
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
                                    Index dealt_to, const data::BatchSource& samples);
   Index targets(Index first_sample, Index count, const data::BatchSource& samples) const;
+  std::optional<Index> count_targets(Index step, const data::BatchSource& samples) const;
   Index divisor(Index step, const data::BatchSource& samples) const;
   StepResult empty_step(StepResult result);
   Totals read_totals();
@@ -83,6 +84,7 @@ class TypedEngine : public Engine {
   optim::LossScaler scaler_;
   optim::SpikeRule spike_rule_;
   Index optimizer_start_ = 0;
+  Index step_targets_ = 0;  // of the current step
   std::uint64_t base_hash_ = 0;
   std::optional<Verification> verification_;  // with run.verify_every
   std::optional<StateStaging> staging_;       // if the host cannot access the state
