@@ -38,22 +38,25 @@ struct SplitLogits {
 struct LossTerms {
   float scale = 1;
   float z_loss = 0;
-  const float* weights = nullptr;  // of each row, of any sign; null: all are 1
+  const float* weights = nullptr;          // of each row, of any sign; null: all are 1
+  const float* softmax_factors = nullptr;  // of each row; null: those of the loss above
 
   /// The terms of rows from `first` on.
   KOKKOS_INLINE_FUNCTION LossTerms from_row(Index first) const {
-    return {scale, z_loss, weights == nullptr ? nullptr : weights + first};
+    return {scale, z_loss, weights == nullptr ? nullptr : weights + first,
+            softmax_factors == nullptr ? nullptr : softmax_factors + first};
   }
 
   /// The terms of row i, with its weight in the scale.
   KOKKOS_INLINE_FUNCTION LossTerms of_row(Index i) const {
-    return {weights == nullptr ? scale : scale * weights[i], z_loss};
+    return {weights == nullptr ? scale : scale * weights[i], z_loss, nullptr,
+            softmax_factors == nullptr ? nullptr : softmax_factors + i};
   }
 
   /// The factor on a row's softmax in the gradient: d log(Z)^2 / d logits = 2 log(Z) softmax.
   /// Equals scale without the second term.
   KOKKOS_INLINE_FUNCTION float of_softmax(float log_z) const {
-    return scale * (1 + 2 * z_loss * log_z);
+    return softmax_factors == nullptr ? scale * (1 + 2 * z_loss * log_z) : *softmax_factors;
   }
 };
 
