@@ -12,7 +12,8 @@ import experts
 
 COLUMNS = {"loss": "loss/training", "grad_norm": "training/gradient_norm", "lr": "training/learning_rate", "loss_scale": "training/loss_scale",
            "tokens_per_second": "throughput/tokens_per_second", "mfu": "throughput/mfu", "chosen_reward": "preferences/chosen_reward",
-           "rejected_reward": "preferences/rejected_reward", "accuracy": "preferences/accuracy"}  # fmt: skip
+           "rejected_reward": "preferences/rejected_reward", "accuracy": "preferences/accuracy", "cross_entropy": "distillation/cross_entropy",
+           "kl": "distillation/kl"}  # fmt: skip
 EXPERTS = {"experts/load_largest_block": (experts.LOAD, max), "experts/load_median_block": (experts.LOAD, statistics.median),
            "experts/entropy_least_block": (experts.ENTROPY, min), "experts/entropy_median_block": (experts.ENTROPY, statistics.median)}  # fmt: skip
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes one self-contained HTML page of runs: their table, loss, preferences, throughput, experts, goodput, nodes, memory, traffic and decks.
+"""Makes one self-contained HTML page of runs: their table, loss, preferences, a teacher, throughput, experts, goodput, nodes, memory, traffic and decks.
 
 A run is a metrics file (run.metrics) or a folder that contains one. Several runs are drawn over each other. They are named by the keys
 of their decks that differ, otherwise by their files. The pictures can also be written as PNG files (--png FOLDER), and the curves for
@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import naming
 import output_file
 import page
+import plot_distillation
 import plot_experts
 import plot_goodput
 import plot_loss
@@ -62,6 +63,10 @@ def pictures(runs, axis):
             yield ("preferences", "Preferences", "Rewards of the chosen and the rejected answers of every step (pale), their means over a thirtieth "
                    "of the run, and the share of pairs whose chosen answer has the larger one.",
                    plot_preferences.draw(plot_preferences.with_pairs(stepping), axis))  # fmt: skip
+        if plot_distillation.with_teacher(stepping):
+            yield ("distillation", "A teacher", "The cross-entropy and the divergence from the teacher of every step (pale), and their means over "
+                   "a thirtieth of the run.",
+                   plot_distillation.draw(plot_distillation.with_teacher(stepping), axis))  # fmt: skip
         yield ("throughput", "Throughput", "Every step (pale) and the median over a thirtieth of the run. MFU: the share of the "
                "peak that the model's own operations reach.", plot_throughput.draw(stepping, axis))  # fmt: skip
     if with_experts(runs):
@@ -123,6 +128,7 @@ def description_of(name, title, runs):
     if name == "nodes":
         return f"{title}: " + "; ".join(tables.nodes_text(run) for run in with_nodes(runs))
     found, text = {"loss": ([run for run in runs if run.steps], summary.loss_words), "preferences": (plot_preferences.with_pairs(runs), plot_preferences.words),
+                   "distillation": (plot_distillation.with_teacher(runs), plot_distillation.words),
                    "throughput": ([run for run in runs if run.steps], summary.speed_words), "experts": (with_experts(runs), experts.words),
                    "memory": (ended(runs, "memory"), plot_memory.words), "traffic": (ended(runs, "traffic"), plot_traffic.words)}[name]  # fmt: skip
     return f"{title}: " + "; ".join(f"{run.name}: {text(run)}" for run in found)

@@ -32,7 +32,7 @@ SHAPES = {
     "start": {"first_step": COUNT, "process_seconds": NUMBER, "deck": TEXT, "hosts": [TEXT], "grid": {"data": COUNT, "tensor": COUNT}, "steps": COUNT,
               "versions": {NAMES: TEXT}, "parameters": COUNT, "precision": TEXT, "peak": {"flops_per_second": NUMBER, "source": TEXT, "disturbed": TRUTH}},
     "step": {"loss": OPTIONAL, "grad_norm": OPTIONAL, "lr": OPTIONAL, "tokens": COUNT, "tokens_per_second": OPTIONAL, "mfu": OPTIONAL, "loss_scale": OPTIONAL,
-             "skipped": TRUTH, "pairs": COUNT, "chosen_reward": OPTIONAL, "rejected_reward": OPTIONAL, "accuracy": OPTIONAL, "expert_load": [NUMBER],
+             "skipped": TRUTH, "pairs": COUNT, "chosen_reward": OPTIONAL, "rejected_reward": OPTIONAL, "accuracy": OPTIONAL, "cross_entropy": OPTIONAL, "kl": OPTIONAL, "expert_load": [NUMBER],
              "expert_entropy": [NUMBER]},
     "validation": {"loss": OPTIONAL},
     "evaluation": {"loss": OPTIONAL, "name": TEXT},

@@ -12,6 +12,7 @@ import scripts
 from scripts import SCRIPTS
 
 # isort: split
+import plot_distillation
 import plot_preferences
 import records
 import report
@@ -63,6 +64,23 @@ class Plots(scripts.Scripts):
         titles = [title for _, title, _, _ in report.pictures([run], "steps")]
         self.assertEqual(titles, ["Loss", "Preferences", "Throughput"])
         self.assertEqual(report.description_of("preferences", "Preferences", [run]), f"Preferences: some: {said}")
+
+    def test_a_teacher_is_drawn(self):
+        result, _ = self.draw("plot_distillation.py", self.run_file)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("has no steps beside a teacher", result.stderr)
+        some = self.folder / "some.jsonl"
+        parts = lambda n: {"cross_entropy": 5 - 0.1 * n, "kl": 2 - 0.02 * n}
+        records_of = [START, *(step(n, grad_norm=1.0, lr=1.0, **parts(n)) for n in range(40)), step(40)]
+        some.write_text("".join(json.dumps(record) + "\n" for record in records_of))
+        self.check_picture("plot_distillation.py", some)
+        self.check_picture("plot_distillation.py", some, self.run_file)
+        (run,) = records.read_all([some])
+        said = "cross-entropy 1.1 and KL 1.22 in the last step"
+        self.assertEqual(plot_distillation.words(run), said)
+        titles = [title for _, title, _, _ in report.pictures([run], "steps")]
+        self.assertEqual(titles, ["Loss", "A teacher", "Throughput"])
+        self.assertEqual(report.description_of("distillation", "A teacher", [run]), f"A teacher: some: {said}")
 
     def test_two_runs_share_a_picture(self):
         other = self.folder / "other.jsonl"
