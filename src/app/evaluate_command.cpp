@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 
 #include "app/inference_command.hpp"
@@ -15,6 +16,7 @@
 #include "infer/input_file.hpp"
 #include "infer/log_prob_output.hpp"
 #include "infer/token_bytes.hpp"
+#include "infer/top_output.hpp"
 #include "runtime/agreement_pace.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
@@ -55,6 +57,7 @@ class Evaluation {
     find_byte_lengths();
     const std::vector<Input> inputs = open_inputs();
     if (!arguments_.log_probs.empty()) log_probs_.emplace(world_, arguments_.log_probs);
+    if (arguments_.top > 0) top_.emplace(world_, arguments_.out);
     std::vector<infer::FileScore> scores;
     stop_.emplace(runtime::StopRules{
         .answer = "kzero: stops after this batch, without a score; Ctrl-\\ ends it now\n"});
@@ -88,6 +91,7 @@ class Evaluation {
   void find_byte_lengths() {
     grid::collectively(world_, [&] {
       const auto file = infer::find_tokenizer(source_, arguments_.tokenizer);
+      tokenizer_ = file;
       if (file.empty()) {
         no_byte_lengths_ = "no tokenizer.json was found; --tokenizer FILE names one";
         return;
@@ -169,7 +173,8 @@ class Evaluation {
     if (model_ && model_->shape().sequence == sequence) return *model_;
     model_.reset();
     const Index batch = batch_size();
-    model_ = infer::load(source_, {batch, sequence}, machinery_, session_.node_size());
+    model_ =
+        infer::load(source_, {batch, sequence, arguments_.top}, machinery_, session_.node_size());
     described_ = {.path = source_.path,
                   .parameters = model_->parameters(),
                   .precision = config().train.precision,
@@ -188,6 +193,19 @@ class Evaluation {
     return *token_text_;
   }
 
+  void require_top() const {
+    const Index top = arguments_.top, vocab = config().model.vocab;
+    KZERO_REQUIRE((top > 0) == !arguments_.out.empty(), ExitCode::usage,
+                  "--top K and --out FILE go together, found only {}", top > 0 ? "--top" : "--out");
+    if (top == 0) return;
+    KZERO_REQUIRE(top <= vocab, ExitCode::usage,
+                  "--top must be at most the model's vocabulary, {} tokens, found {}", vocab, top);
+    KZERO_REQUIRE(arguments_.files.size() == 1, ExitCode::usage,
+                  "--top is for one file or pattern, found {}", arguments_.files.size());
+    KZERO_REQUIRE(arguments_.tokens == 0, ExitCode::usage,
+                  "--top is for all tokens of the data; leave out --tokens");
+  }
+
   /// Opens all files before the first is scored: a mistake in the last should not cost hours.
   std::vector<Input> open_inputs() {
     grid::collectively(world_, [&] {
@@ -197,6 +215,7 @@ class Evaluation {
       KZERO_REQUIRE(arguments_.log_probs.empty() || arguments_.files.size() == 1, ExitCode::usage,
                     "--log-probs is for one file or pattern, found {}", arguments_.files.size());
     });
+    grid::collectively(world_, [&] { require_top(); });
     std::vector<Input> inputs;
     const auto format = infer::file_format(arguments_.format, token_bytes());
     for (const std::string& name : arguments_.files) {
@@ -205,6 +224,10 @@ class Evaluation {
       grid::collectively(world_, [&] {
         KZERO_REQUIRE(arguments_.log_probs.empty() || input.file.documents, ExitCode::usage,
                       "--log-probs: {} has no documents with targets", printable(name));
+        KZERO_REQUIRE(arguments_.top == 0 || input.file.files, ExitCode::usage,
+                      "--top: {} is neither a file of tokens nor of documents, which a training "
+                      "reads; input/prepare.py makes them",
+                      printable(name));
         input.sequence = sequence_of(input.file);
       });
       inputs.push_back(std::move(input));
@@ -225,7 +248,11 @@ class Evaluation {
 
   infer::FileScore score(const Input& input) {
     const infer::InputFile& file = input.file;
-    infer::ForwardModel& model = model_for(input.sequence);
+    infer::ForwardModel& loaded = model_for(input.sequence);
+    std::unique_ptr<infer::ForwardModel> teaching;
+    if (top_)
+      teaching = top_->begin(source_, file, loaded, machinery_.grid.data(), tokenizer_.string());
+    infer::ForwardModel& model = teaching ? *teaching : loaded;
     const auto begin = Clock::now();
     infer::FileScore score{.file = file.name, .sequence = input.sequence};
     const grid::Group& data = machinery_.grid.data();
@@ -244,6 +271,7 @@ class Evaluation {
     } else {
       score.choice = infer::score_choices(model, data, file.choices, before_round);
     }
+    if (top_) top_->finish();
     score.seconds = runtime::seconds_since(begin);
     return score;
   }
@@ -259,8 +287,10 @@ class Evaluation {
   std::unique_ptr<infer::TokenText> token_text_;  // of plain texts
   std::vector<Index> byte_lengths_;
   std::string no_byte_lengths_;
+  std::filesystem::path tokenizer_;  // empty: none was found
   std::unique_ptr<infer::ForwardModel> model_;
   std::optional<infer::LogProbOutput> log_probs_;
+  std::optional<infer::TopOutput> top_;
   infer::EvaluatedModel described_;
 };
 
@@ -325,6 +355,10 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
   command->add_option("--log-probs", arguments.log_probs,
                       "also write the sum of ln p of each document's targets to this file, as the "
                       "reference of preference losses");
+  add_count(*command, "--top", arguments.top,
+            "also write this many most probable tokens of each position and ln p of each to --out, "
+            "from which a student learns (distill.file)");
+  command->add_option("--out", arguments.out, "the file that --top writes");
   command->add_flag("--json", arguments.is_json, "print one JSON object");
   return command;
 }

@@ -31,6 +31,8 @@ struct EvaluateArguments {
   bool is_as_trained = false;  // as the run of the checkpoint computed
   bool is_json = false;
   std::string log_probs;  // file to write; empty: none
+  Index top = 0;          // tokens of each position to write; 0: none
+  std::string out;        // file of these
 };
 
 /// Adds the subcommand; parsing fills `arguments`.

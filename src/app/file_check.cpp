@@ -14,6 +14,7 @@
 #include <string>
 
 #include "app/node_problems.hpp"
+#include "app/teacher_check.hpp"
 #include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -152,6 +153,12 @@ run::RunInputs check_files(const deck::Config& config, const Inspection& inspect
   run::RunInputs inputs;
   inputs.dataset = data::open_dataset(config, problems);
   inputs.dataset.check_tokens(inspection.part, inspection.parts, problems);
+  if (problems.empty() && deck::distills(config.distill)) {
+    problems.collect("distill.file", [&] {
+      require_tokenizers(config, inputs.dataset);
+      if (inspection.parts == 1) require_contents(inputs.dataset, contents(inputs.dataset, 0, 1));
+    });
+  }
   if (!config.model.initial.empty()) {
     problems.collect("model.initial", [&] {
       const auto weights = std::make_shared<const convert::Weights>(
@@ -230,6 +237,13 @@ run::RunInputs check_files(const deck::Config& config, const runtime::Session& s
   const auto of_ranks = world.gather(pack(runtime::host_name(), mine));
   const std::string text = world.broadcast(merged(of_ranks).text());
   if (!text.empty()) throw grid::AgreedError(ExitCode::files, text);
+  if (deck::distills(config.distill)) {
+    std::vector<std::uint64_t> sums;
+    grid::collectively(world,
+                       [&] { sums = contents(inputs.dataset, session.rank(), session.size()); });
+    world.sum(sums);
+    grid::collectively(world, [&] { require_contents(inputs.dataset, sums); });
+  }
   return inputs;
 }
 

@@ -63,6 +63,13 @@ class BatchSource {
   /// documents are not paired. Writes them to `pairs` in order, unless it is null; there may be
   /// count * T / min_pair_tokens. Reads no file.
   virtual std::optional<Index> pairs(Index first_sample, Index count, Pair* pairs) const;
+
+  /// Reads what a teacher says of samples [first_sample, first_sample + count): `top` tokens of
+  /// each position and ln p of each, [count, T, top]. Positions without a document have zeros.
+  /// Allocates nothing. Throws Error(files). Only with a teacher.
+  virtual bool has_teacher() const { return false; }
+  virtual void teacher(Index first_sample, Index count, Index top, Token* tokens,
+                       float* ln_p) const;
 };
 
 inline void BatchSource::documents(Index /*first_sample*/, Index /*count*/, const Token* /*inputs*/,
@@ -79,6 +86,9 @@ inline std::optional<Index> BatchSource::pairs(Index /*first_sample*/, Index /*c
                                                Pair* /*pairs*/) const {
   return std::nullopt;
 }
+
+inline void BatchSource::teacher(Index /*first_sample*/, Index /*count*/, Index /*top*/,
+                                 Token* /*tokens*/, float* /*ln_p*/) const {}
 
 /// How full of documents the samples of an epoch are.
 struct Fullness {

@@ -114,6 +114,14 @@ std::optional<Index> Blend::pairs(Index first_sample, Index count, Pair* pairs) 
   return sum;
 }
 
+void Blend::teacher(Index first_sample, Index count, Index top, Token* tokens, float* ln_p) const {
+  for (Index i = 0; i < count; ++i) {
+    const BlendOrder::Place place = order_(first_sample + i);
+    const Index at = i * sequence_ * top;
+    source(place.source).teacher(place.sample, 1, top, tokens + at, ln_p + at);
+  }
+}
+
 std::uint64_t Blend::digest() const {
   if (sources_.size() == 1 && !goldfish_.is_on()) return source(0).digest();
   std::vector<std::uint64_t> parts;

@@ -17,8 +17,8 @@ class Blend : public BatchSource {
   using Sources = std::vector<std::unique_ptr<const EpochSource>>;
 
   /// Takes one source of samples and one share (shares_of) per source. With one source the samples
-  /// are that source's. All sources have documents, or none. With `goldfish`, some targets are left
-  /// out, and one thread uses an object at a time.
+  /// are that source's. All sources have documents, or none, and the same holds for teachers. With
+  /// `goldfish`, some targets are left out, and one thread uses an object at a time.
   Blend(Sources sources, std::vector<Index> shares, const Goldfish& goldfish = {});
 
   Index source_count() const { return static_cast<Index>(sources_.size()); }
@@ -46,6 +46,9 @@ class Blend : public BatchSource {
   bool has_weights() const override;
   void weights(Index first_sample, Index count, float* weights) const override;
   std::optional<Index> pairs(Index first_sample, Index count, Pair* pairs) const override;
+  bool has_teacher() const override { return source(0).has_teacher(); }
+  void teacher(Index first_sample, Index count, Index top, Token* tokens,
+               float* ln_p) const override;
 
   /// The source of a sample, and its number there.
   BlendOrder::Place place(Index sample) const { return order_(sample); }

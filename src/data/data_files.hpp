@@ -24,6 +24,10 @@ class DataFiles {
   /// if the files have moved.
   virtual std::uint64_t digest() const = 0;
 
+  /// Returns a summand of a digest of all tokens, whatever the files' names and format. The sum of
+  /// `parts` parts, modulo 2^64, is the same for any number of them. Reads that part of the files.
+  virtual std::uint64_t content_sum(Index part, Index parts) const = 0;
+
   /// Checks one of `parts` equal parts of each file, as far as opening it did not. Adds bad files
   /// to `problems`.
   virtual void check_tokens(Index part, Index parts, ProblemList& problems) const = 0;

@@ -63,7 +63,7 @@ class Division {
       training -= count;
       validation_.push_back(source.samples(training, count, deck::DataOrder::sequential, seed_));
     }
-    training_.push_back(source.samples(0, training, deck_.order, seed_));
+    training_.push_back(source.samples(0, training, deck_.order, seed_, source.teacher()));
     KZERO_REQUIRE(training_.back()->targets(0, training_.back()->windows()).value_or(1) > 0,
                   ExitCode::files,
                   "{}: without the {} documents for validation, no document has a target; set a "
@@ -127,11 +127,25 @@ void open_evaluation(const deck::Evaluation& table, const std::string& key,
   });
 }
 
+/// Opens the teachers' files of all sources. The rules of the deck have compared their numbers.
+void open_teachers(const deck::Distill& distill, std::vector<SourceFiles>& sources,
+                   ProblemList& problems, Dataset& dataset) {
+  for (std::size_t i = 0; i < distill.file.size() && i < sources.size(); ++i) {
+    problems.collect("distill.file", [&] {
+      sources[i].open_teacher(distill.file[i], distill.top);
+      dataset.sources[i].teacher = sources[i].teacher();
+    });
+  }
+}
+
 }  // namespace
 
 std::uint64_t Dataset::training_digest() const {
   std::vector<std::uint64_t> parts;
-  for (const TrainingSource& source : sources) parts.push_back(source.files->digest());
+  for (const TrainingSource& source : sources) {
+    parts.push_back(source.files->digest());
+    if (source.teacher) parts.push_back(source.teacher->digest());
+  }
   parts.push_back(training->digest());
   return checksum(std::as_bytes(std::span(parts)));
 }
@@ -143,7 +157,8 @@ void Dataset::check_tokens(Index part, Index parts, ProblemList& problems) const
 }
 
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
-                     ProblemList& problems, const std::string& reference) {
+                     ProblemList& problems, const std::string& reference,
+                     const deck::Distill& distill) {
   Dataset result;
   const auto open = [&](const std::vector<std::string>& patterns) {
     return SourceFiles(patterns, TokenEncoding(deck.format, deck.token_bytes), sequence, vocab,
@@ -167,6 +182,8 @@ Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::u
     if (!problems.empty()) return result;
   }
 
+  open_teachers(distill, sources, problems, result);
+  if (!problems.empty()) return result;
   Division division(deck, seed);
   for (std::size_t i = 0; i < tables.size(); ++i)
     problems.collect(tables[i].key, [&] { division.add(tables[i], sources[i]); });
@@ -185,16 +202,17 @@ Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::u
 }
 
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
-                     const std::string& reference) {
+                     const std::string& reference, const deck::Distill& distill) {
   ProblemList problems;
-  Dataset dataset = open_dataset(deck, sequence, vocab, seed, problems, reference);
+  Dataset dataset = open_dataset(deck, sequence, vocab, seed, problems, reference, distill);
   problems.throw_if_any(ExitCode::files);
   return dataset;
 }
 
 Dataset open_dataset(const deck::Config& config, ProblemList& problems) {
-  Dataset dataset = open_dataset(config.data, config.model.sequence, config.model.vocab,
-                                 config.train.seed, problems, config.preference.reference);
+  Dataset dataset =
+      open_dataset(config.data, config.model.sequence, config.model.vocab, config.train.seed,
+                   problems, config.preference.reference, config.distill);
   if (dataset.training && dataset.training->has_weights()) {
     problems.collect("train.z_loss", [&] {
       KZERO_REQUIRE(config.train.z_loss == 0, ExitCode::usage,

@@ -9,6 +9,7 @@
 #include "base/problem_list.hpp"
 #include "data/blend.hpp"
 #include "data/data_files.hpp"
+#include "data/teacher_file.hpp"
 #include "deck/config.hpp"
 
 namespace kzero::data {
@@ -17,6 +18,7 @@ namespace kzero::data {
 struct TrainingSource {
   std::string name;  // empty: the deck has no blend
   std::shared_ptr<const DataFiles> files;
+  std::shared_ptr<const TeacherFile> teacher{};  // null: none
 };
 
 /// The data of a table of [[evaluate]], read in order.
@@ -52,13 +54,14 @@ struct Dataset {
 /// or documents of every source, in the proportion of the weights; training then leaves these out.
 /// Adds the files' faults to `problems`, including too few tokens. The samples are set only if
 /// there are none. `reference` names the file of log-probabilities of the only source's pairs, or
-/// is empty.
+/// is empty. `distill` names the files of a teacher's probabilities, one for each source, or none.
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
-                     ProblemList& problems, const std::string& reference = {});
+                     ProblemList& problems, const std::string& reference = {},
+                     const deck::Distill& distill = {});
 
 /// Opens the datasets as the overload above does, but throws Error(files) with all problems.
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
-                     const std::string& reference = {});
+                     const std::string& reference = {}, const deck::Distill& distill = {});
 
 /// Opens all data of a resolved deck, evaluations included.
 Dataset open_dataset(const deck::Config& config, ProblemList& problems);

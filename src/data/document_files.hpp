@@ -30,6 +30,9 @@ class DocumentFiles : public DataFiles {
   Index size() const override { return starts_.back(); }
   Index file_count() const override { return static_cast<Index>(files_.size()); }
   std::uint64_t digest() const override;
+  std::uint64_t content_sum(Index part, Index /*parts*/) const override {
+    return part == 0 ? content_digest() : 0;
+  }
   void check_tokens(Index /*part*/, Index /*parts*/, ProblemList& /*problems*/) const override {}
 
   Index documents() const { return static_cast<Index>(targets_.size()); }

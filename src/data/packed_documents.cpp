@@ -33,13 +33,14 @@ void split_pairs(Packing& packing) {
 
 PackedDocuments::PackedDocuments(std::shared_ptr<const DocumentFiles> files, Index sequence,
                                  Index first, Index count, deck::DataOrder order,
-                                 std::uint64_t seed)
+                                 std::uint64_t seed, std::shared_ptr<const TeacherFile> teacher)
     : files_(std::move(files)),
       sequence_(sequence),
       first_(first),
       count_(count),
       order_(order),
-      seed_(seed) {
+      seed_(seed),
+      teacher_(std::move(teacher)) {
   KZERO_EXPECT(count > 0 && first >= 0 && first + count <= files_->documents());
   KZERO_EXPECT(!files_->are_pairs() || (first % 2 == 0 && count % 2 == 0));
   first_row_.push_back(epoch(0).packing.rows());
@@ -156,6 +157,20 @@ std::optional<Index> PackedDocuments::pairs(Index first_sample, Index count, Pai
     found += std::ssize(documents) / 2;
   }
   return found;
+}
+
+void PackedDocuments::teacher(Index first_sample, Index count, Index top, Token* tokens,
+                              float* ln_p) const {
+  for (Index i = 0; i < count; ++i, tokens += sequence_ * top, ln_p += sequence_ * top) {
+    Index at = 0;
+    for (const std::uint32_t document : documents_of(first_sample + i)) {
+      teacher_->read(files_->starts()[document], files_->length(document), tokens + at * top,
+                     ln_p + at * top);
+      at += files_->length(document);
+    }
+    std::fill(tokens + at * top, tokens + sequence_ * top, Token{0});
+    std::fill(ln_p + at * top, ln_p + sequence_ * top, 0.0F);
+  }
 }
 
 Fullness PackedDocuments::fullness() const {

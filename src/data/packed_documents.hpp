@@ -12,6 +12,7 @@
 #include "data/batch_source.hpp"
 #include "data/document_files.hpp"
 #include "data/packing.hpp"
+#include "data/teacher_file.hpp"
 #include "deck/config.hpp"
 
 namespace kzero::data {
@@ -26,7 +27,8 @@ class PackedDocuments : public EpochSource {
   /// Uses documents [first, first + count) of `files`, count > 0, of at most `sequence` tokens
   /// each. The documents of a pair stay next to each other, the chosen one first.
   PackedDocuments(std::shared_ptr<const DocumentFiles> files, Index sequence, Index first,
-                  Index count, deck::DataOrder order, std::uint64_t seed);
+                  Index count, deck::DataOrder order, std::uint64_t seed,
+                  std::shared_ptr<const TeacherFile> teacher = {});
 
   Index windows() const override { return first_row_[1]; }
   Index sequence() const override { return sequence_; }
@@ -39,6 +41,10 @@ class PackedDocuments : public EpochSource {
   bool has_weights() const override { return files_->have_weights(); }
   void weights(Index first_sample, Index count, float* weights) const override;
   std::optional<Index> pairs(Index first_sample, Index count, Pair* pairs) const override;
+
+  bool has_teacher() const override { return teacher_ != nullptr; }
+  void teacher(Index first_sample, Index count, Index top, Token* tokens,
+               float* ln_p) const override;
 
   std::span<const std::uint32_t> documents_of(Index sample) const override;
   Fullness fullness() const override;
@@ -62,8 +68,9 @@ class PackedDocuments : public EpochSource {
   Index sequence_, first_, count_;
   deck::DataOrder order_;
   std::uint64_t seed_;
-  mutable std::array<Epoch, 2> kept_;        // a step may begin in one epoch and end in the next
-  mutable std::vector<Index> first_row_{0};  // of each epoch known so far, then of the next
+  std::shared_ptr<const TeacherFile> teacher_;  // null: none
+  mutable std::array<Epoch, 2> kept_;           // a step may begin in one epoch and end in the next
+  mutable std::vector<Index> first_row_{0};     // of each epoch known so far, then of the next
 };
 
 }  // namespace kzero::data

@@ -16,14 +16,15 @@ Index count_windows(const TokenStream& stream, Index sequence) {
 
 Sampler::Sampler(std::shared_ptr<const TokenStream> stream, Index sequence, Index first_window,
                  Index windows, deck::DataOrder order, std::uint64_t seed,
-                 std::optional<Token> end_token)
+                 std::optional<Token> end_token, std::shared_ptr<const TeacherFile> teacher)
     : stream_(std::move(stream)),
       sequence_(sequence),
       first_window_(first_window),
       windows_(windows),
       order_(order),
       seed_(seed),
-      end_token_(end_token) {
+      end_token_(end_token),
+      teacher_(std::move(teacher)) {
   KZERO_EXPECT(windows > 0 && first_window + windows <= count_windows(*stream_, sequence));
 }
 
@@ -51,6 +52,14 @@ void Sampler::documents(Index /*first_sample*/, Index count, const Token* inputs
       std::fill(begin + first, begin + after, static_cast<std::int32_t>(first));
       std::fill(end + first, end + after, static_cast<std::int32_t>(after));
     }
+  }
+}
+
+void Sampler::teacher(Index first_sample, Index count, Index top, Token* tokens,
+                      float* ln_p) const {
+  for (Index i = 0; i < count; ++i) {
+    const Index at = i * sequence_ * top;
+    teacher_->read(window(first_sample + i) * sequence_, sequence_, tokens + at, ln_p + at);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "base/node_shape.hpp"
 #include "base/types.hpp"
 #include "data/batch_source.hpp"
+#include "data/teacher_file.hpp"
 #include "data/token_stream.hpp"
 #include "deck/config.hpp"
 
@@ -77,12 +78,12 @@ Index count_windows(const TokenStream& stream, Index sequence);
 
 /// Consecutive windows of a stream, in sequential or shuffled order, repeated without end. With an
 /// end token, each position after one begins a document; every position still has a target, that of
-/// an end token included.
+/// an end token included. A teacher is of the stream in sequences of this length.
 class Sampler : public EpochSource {
  public:
   Sampler(std::shared_ptr<const TokenStream> stream, Index sequence, Index first_window,
           Index windows, deck::DataOrder order, std::uint64_t seed,
-          std::optional<Token> end_token = {});
+          std::optional<Token> end_token = {}, std::shared_ptr<const TeacherFile> teacher = {});
 
   Index windows() const override { return windows_; }
   Index sequence() const override { return sequence_; }
@@ -98,6 +99,9 @@ class Sampler : public EpochSource {
   bool has_documents() const override { return end_token_.has_value(); }
   void documents(Index first_sample, Index count, const Token* inputs, std::int32_t* begin,
                  std::int32_t* end) const override;
+  bool has_teacher() const override { return teacher_ != nullptr; }
+  void teacher(Index first_sample, Index count, Index top, Token* tokens,
+               float* ln_p) const override;
 
  private:
   std::shared_ptr<const TokenStream> stream_;
@@ -107,6 +111,7 @@ class Sampler : public EpochSource {
   deck::DataOrder order_;
   std::uint64_t seed_;
   std::optional<Token> end_token_;
+  std::shared_ptr<const TeacherFile> teacher_;  // null: none
 };
 
 }  // namespace kzero::data

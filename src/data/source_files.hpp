@@ -10,6 +10,7 @@
 #include "data/document_files.hpp"
 #include "data/packed_documents.hpp"
 #include "data/sampler.hpp"
+#include "data/teacher_file.hpp"
 #include "data/token_stream.hpp"
 
 namespace kzero::data {
@@ -32,17 +33,25 @@ class SourceFiles {
   /// the hash of that model.
   std::uint64_t read_reference(const std::string& path) { return documents_->read_reference(path); }
 
-  /// Returns the samples of parts [first, first + count), count > 0.
-  std::unique_ptr<const EpochSource> samples(Index first, Index count, deck::DataOrder order,
-                                             std::uint64_t seed) const;
+  /// Opens a teacher's file with `top` tokens of each position. Throws Error(files), as
+  /// TeacherFile does. Whether it is of these tokens is not known then.
+  void open_teacher(const std::string& path, Index top);
+  const std::shared_ptr<const TeacherFile>& teacher() const { return teacher_; }
+
+  /// Returns the samples of parts [first, first + count), count > 0, with what the teacher says if
+  /// one is given.
+  std::unique_ptr<const EpochSource> samples(
+      Index first, Index count, deck::DataOrder order, std::uint64_t seed,
+      const std::shared_ptr<const TeacherFile>& teacher = {}) const;
 
   /// Throws Error(files), naming `key`, unless there is a sample and, of documents, a target.
   void require_samples(const std::string& key) const;
 
  private:
-  Index sequence_, end_token_;
+  Index sequence_, end_token_, vocab_;
   std::shared_ptr<const TokenStream> stream_;  // null for documents
   std::shared_ptr<DocumentFiles> documents_;
+  std::shared_ptr<const TeacherFile> teacher_;  // null: none
 };
 
 }  // namespace kzero::data

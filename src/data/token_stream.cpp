@@ -55,6 +55,23 @@ std::uint64_t TokenStream::digest() const {
   return checksum(std::as_bytes(std::span(digests)));
 }
 
+std::uint64_t TokenStream::content_sum(Index part, Index parts) const {
+  constexpr Index block = Index{1} << 20;  // tokens
+  const Index blocks = ceil_div(size(), block);
+  std::vector<Token> tokens(static_cast<std::size_t>(std::min(block, size())));
+  std::uint64_t sum = part == 0 ? static_cast<std::uint64_t>(size()) : 0;
+  for (Index b = part_begin(blocks, parts, part); b < part_begin(blocks, parts, part + 1); ++b) {
+    const auto here =
+        std::span(tokens).first(static_cast<std::size_t>(std::min(block, size() - b * block)));
+    read(b * block, std::ssize(here), here.data());
+    Digest digest;
+    digest.update(std::as_bytes(std::span(&b, 1)));
+    digest.update(std::as_bytes(here));
+    sum += digest.value();
+  }
+  return sum;
+}
+
 void TokenStream::check_tokens(Index part, Index parts, ProblemList& problems) const {
   for (const auto& file : files_) {
     problems.collect(file->path(), [&] {

@@ -39,6 +39,8 @@ class TokenStream : public DataFiles {
   /// their contents.
   std::uint64_t digest() const override;
 
+  std::uint64_t content_sum(Index part, Index parts) const override;
+
   /// Reads one of `parts` equal parts of each file once. Adds files that have a token of `vocab` or
   /// more in that part to `problems`, with the position and value of the first.
   void check_tokens(Index part, Index parts, ProblemList& problems) const override;

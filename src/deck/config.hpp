@@ -209,6 +209,19 @@ constexpr bool prefers(const Preference& preference) {
   return preference.loss != PreferenceLoss::none;
 }
 
+/// The most probable tokens of a teacher, from which a student learns.
+struct Distill {
+  std::vector<std::string> file{};  // of a teacher's probabilities, one for each source; none: off
+  double weight = 0.5;              // of the divergence from the teacher in the loss
+  Index top = 64;                   // tokens of each position
+};
+
+/// Returns whether a run learns from a teacher.
+constexpr bool distills(const Distill& distill) { return !distill.file.empty(); }
+
+/// The bytes of a position in distill.file: its tokens, ln p of each, and a checksum.
+constexpr Index teacher_position_bytes(Index top) { return 8 * top + 8; }
+
 struct Grid {
   Index data = 0;  // 0: number of ranks / tensor
   Index tensor = 1;
@@ -413,6 +426,7 @@ struct Config {
   Model model;
   Lora lora;
   Preference preference;
+  Distill distill;
   Grid grid;
   Zero zero;
   Recompute recompute;

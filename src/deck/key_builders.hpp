@@ -128,4 +128,7 @@ void add_model_keys(std::vector<Key>& table);
 /// The keys of [preference].
 void add_preference_keys(std::vector<Key>& table);
 
+/// The keys of [distill].
+void add_distill_keys(std::vector<Key>& table);
+
 }  // namespace kzero::deck

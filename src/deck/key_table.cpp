@@ -368,6 +368,7 @@ const std::vector<Key>& keys() {
     add_model_keys(table);
     add_lora(table);
     add_preference_keys(table);
+    add_distill_keys(table);
     add_grid(table);
     add_zero(table);
     add_same_bits(table, add_recompute);

@@ -44,4 +44,18 @@ void add_preference_keys(std::vector<Key>& table) {
                 {{dpo, {}}, {ipo, {}}})));
 }
 
+void add_distill_keys(std::vector<Key>& table) {
+  constexpr auto section = &Config::distill;
+  // A restart compares its contents (data::TeacherFile::digest).
+  table.push_back(same_bits(texts(
+      "distill.file", section, &Distill::file,
+      "File of a teacher's most probable tokens, which kzero evaluate --top writes for "
+      "data.files; with [[data.blend]] one for each source, in order (docs/distillation.md).")));
+  table.push_back(
+      real("distill.weight", section, &Distill::weight, from(0, 1), "",
+           "Weight of the divergence from the teacher; the cross-entropy has the rest."));
+  table.push_back(integer("distill.top", section, &Distill::top, from(1, 1000000), "tokens",
+                          "Tokens of each position in distill.file."));
+}
+
 }  // namespace kzero::deck

@@ -29,6 +29,9 @@ std::vector<Violation> apply_data_rules(Config& config, Purpose purpose);
 /// applied.
 std::vector<Violation> apply_preference_rules(const Config& config, Purpose purpose);
 
+/// Checks [distill] and what it excludes. Returns every broken rule.
+std::vector<Violation> apply_distill_rules(const Config& config);
+
 // Rules of grid.sequence and train.sequence_chunks.
 
 /// Checks how ranks share sequences and returns every broken rule. Resolves train.sequence_chunks,

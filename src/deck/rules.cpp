@@ -284,6 +284,8 @@ class Rules : ViolationList {
   void check_preference() {
     for (Violation& violation : apply_preference_rules(config_, target_.purpose))
       violations_.push_back(std::move(violation));
+    for (Violation& violation : apply_distill_rules(config_))
+      violations_.push_back(std::move(violation));
   }
 
   void check_checkpoint() {

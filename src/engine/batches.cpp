@@ -49,6 +49,10 @@ Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category,
     }
     if (shape.weights) a.weights = parts.take<float>(rows);
     if (shape.pairs) a.pairs = parts.take<kernels::PairRows>(rows / data::min_pair_tokens);
+    if (shape.top > 0) {
+      a.top_tokens = parts.take<Token>(rows * shape.top);
+      a.top_ln_p = parts.take<float>(rows * shape.top);
+    }
     a.bytes = parts.bytes();
     return a;
   };
@@ -112,6 +116,16 @@ Index Batches::load_pairs(const Arrays& host, const data::BatchSource& samples,
   return count;
 }
 
+/// What the teacher says of this rank's rows.
+kernels::TeacherRows Batches::teacher() const {
+  const auto own = static_cast<std::size_t>(rows_ / shape_.part.size);
+  const auto top = static_cast<std::size_t>(shape_.top);
+  const Index at = first_ * shape_.top;
+  return {{device_.top_tokens + at, own, top},
+          {device_.top_ln_p + at, own, top},
+          shape_.teacher_weight};
+}
+
 model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSource& samples,
                            Index first_sample) {
   Staged& staged = staged_[next_];
@@ -127,6 +141,9 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
   const bool has_weights = shape_.weights && samples.has_weights();
   if (has_weights) samples.weights(first_sample, shape_.batch, host.weights);
   const Index pairs = shape_.pairs ? load_pairs(host, samples, first_sample) : 0;
+  const bool is_taught = shape_.top > 0 && samples.has_teacher();
+  if (is_taught)
+    samples.teacher(first_sample, shape_.batch, shape_.top, host.top_tokens, host.top_ln_p);
   for (std::size_t chunk = 0; chunk < groups_.size(); ++chunk)
     groups_[chunk].distinct = group_by_token(host, static_cast<Index>(chunk));
   if (host.data != device_.data) {
@@ -140,6 +157,7 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
     batch.documents = {{device_.document_begin, all}, {device_.document_end, all}};
   if (has_weights) batch.weights = {device_.weights + first_, own};
   batch.pairs = {device_.pairs, static_cast<std::size_t>(pairs)};
+  if (is_taught) batch.teacher = teacher();
   return batch;
 }
 

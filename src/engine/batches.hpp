@@ -20,6 +20,8 @@ struct TokensShape {
   bool documents = false;  // with room for the document of each position
   bool weights = false;    // with room for the weight of each position
   bool pairs = false;      // with room for pairs of documents
+  Index top = 0;           // with room for this many tokens of a teacher for each row
+  float teacher_weight = 0;
   model::SequenceRank part{};
 };
 
@@ -47,6 +49,8 @@ class Batches {
     std::int32_t *document_begin = nullptr, *document_end = nullptr;  // null: no room
     float* weights = nullptr;                                         // likewise
     kernels::PairRows* pairs = nullptr;                               // likewise
+    Token* top_tokens = nullptr;                                      // likewise
+    float* top_ln_p = nullptr;
   };
 
   /// Arrays that the host fills, and the event after their last copy to the device.
@@ -57,6 +61,7 @@ class Batches {
 
   static Arrays take(memory::Arenas& arenas, memory::Category category, const TokensShape& shape);
   Index group_by_token(const Arrays& host, Index chunk);
+  kernels::TeacherRows teacher() const;
   Index load_pairs(const Arrays& host, const data::BatchSource& samples, Index first_sample);
 
   TokensShape shape_;

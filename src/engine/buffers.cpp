@@ -100,6 +100,16 @@ std::optional<PreferencePass<T>> preference_of(memory::Arenas& arenas, const dec
                            config.train.micro_batch * config.model.sequence);
 }
 
+Index teacher_top(const deck::Config& config) {
+  return deck::distills(config.distill) ? config.distill.top : 0;
+}
+
+/// The numbers of a micro-batch in addition to its losses: of pairs, or KL of each chunk.
+Index figures_of(const deck::Config& config, const Blueprint& b) {
+  if (deck::distills(config.distill)) return b.batches.own_chunks();
+  return deck::prefers(config.preference) ? PreferencePass<float>::figures : 0;
+}
+
 std::optional<GradientHashes> hashes_of(memory::Arenas& arenas, const deck::Config& config,
                                         const Blueprint& b) {
   if (config.run.verify_every == 0) return std::nullopt;
@@ -136,7 +146,8 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
                                             .threads = threads,
                                             .attention = config.run.attention,
                                             .documents = deck::has_documents(config.data),
-                                            .tile_rows = config.train.tile_rows},
+                                            .tile_rows = config.train.tile_rows,
+                                            .top = teacher_top(config)},
                                            links.gemm,
                                            {b.tensor, links.tensor, config.zero.bucket},
                                            {sequence_rank(b.batches, rank), links.sequence}})),
@@ -147,11 +158,12 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
                        .documents = deck::has_documents(config.data),
                        .weights = config.data.format == deck::DataFormat::documents,
                        .pairs = deck::prefers(config.preference),
+                       .top = teacher_top(config),
+                       .teacher_weight = static_cast<float>(config.distill.weight),
                        .part = sequence_rank(b.batches, rank)}),
       preference(preference_of<T>(arenas, config)),
       step_sums(arenas, b.batches.rounds(), b.batches.own_chunks(),
-                config.model.layers * config.model.experts,
-                preference ? PreferencePass<T>::figures : 0),
+                config.model.layers * config.model.experts, figures_of(config, b)),
       hashes(hashes_of(arenas, config, b)),
       staging(take_staging(arenas, config)),
       snapshot(take_snapshot(arenas, config, b)),

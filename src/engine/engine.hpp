@@ -32,6 +32,14 @@ struct PreferenceResult {
   bool operator==(const PreferenceResult&) const = default;
 };
 
+/// The parts of the loss of a step beside a teacher; means over the targets of the global batch.
+struct DistillResult {
+  double cross_entropy = 0;
+  double kl = 0;  // see kernels/distillation.hpp
+
+  bool operator==(const DistillResult&) const = default;
+};
+
 struct StepResult {
   double loss = 0;       // mean over the targets, or pairs, of the global batch, in nats
   double grad_norm = 0;  // global L2 norm before clipping, without the loss scale
@@ -45,6 +53,8 @@ struct StepResult {
   /// How often each expert was chosen [layers, experts], over the global batch without padding.
   std::vector<std::uint64_t> expert_choices{};
   std::optional<PreferenceResult> preference{};  // with preference.loss, of steps with pairs
+
+  std::optional<DistillResult> distill{};  // with distill.file, of steps with targets
 
   /// Returns whether the step was skipped because its norm, although finite, was above the limit.
   bool is_spike() const { return skipped && norm_limit && std::isfinite(grad_norm); }

@@ -57,6 +57,10 @@ double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all, I
   return sum_of_parts(plan, all, width, 0, plan.own_chunks());
 }
 
+double sum_of_chunk_figures(const data::BatchPlan& plan, std::span<const double> all, Index width) {
+  return sum_of_parts(plan, all, width, plan.own_chunks(), plan.own_chunks());
+}
+
 double sum_of_figure(const data::BatchPlan& plan, std::span<const double> all, Index width,
                      Index figure) {
   return sum_of_parts(plan, all, width, plan.own_chunks() + figure, 1);

@@ -78,6 +78,9 @@ class StepSums {
 /// their chunks.
 double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all, Index width);
 
+/// Returns the sum of the figures of own chunks, one each, added as losses are.
+double sum_of_chunk_figures(const data::BatchPlan& plan, std::span<const double> all, Index width);
+
 /// Returns the sum of a figure, of those that follow the losses, in the order of micro-batches.
 double sum_of_figure(const data::BatchPlan& plan, std::span<const double> all, Index width,
                      Index figure);

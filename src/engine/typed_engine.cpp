@@ -180,6 +180,12 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   result.loss = totals.loss / static_cast<double>(divisor(step, samples));
   if (buffers_.preference)
     result.preference = PreferencePass<T>::result(totals.figures, divisor(step, samples));
+  if (deck::distills(config_.distill)) {
+    const double kl = totals.divergence / static_cast<double>(divisor(step, samples));
+    const double weight = config_.distill.weight;
+    result.distill = {result.loss, kl};
+    result.loss = (1 - weight) * result.loss + weight * kl;
+  }
   result.grad_norm = totals.gradient_norm / result.loss_scale;
   result.expert_choices = totals.expert_choices;
   decide_skip(result, spike_rule_);
@@ -310,6 +316,10 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   Totals totals{sum_of_losses(plan, losses, width),
                 std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value()),
                 {all_choices.begin(), all_choices.end()}};
+  if (deck::distills(config_.distill)) {
+    totals.divergence = sum_of_chunk_figures(plan, losses, width);
+    return totals;
+  }
   for (Index figure = 0; figure < width - plan.own_chunks(); ++figure)
     totals.figures.push_back(sum_of_figure(plan, losses, width, figure));
   return totals;

@@ -48,7 +48,8 @@ class TypedEngine : public Engine {
     double loss;           // sum over all targets, or pairs
     double gradient_norm;  // includes the loss scale
     std::vector<std::uint64_t> expert_choices;
-    std::vector<double> figures{};
+    std::vector<double> figures{};  // of pairs
+    double divergence = 0;          // from a teacher, over all targets
   };
 
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,

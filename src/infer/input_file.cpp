@@ -132,6 +132,7 @@ InputFile open_input(const grid::Group& world, const std::string& name, const Fi
     if (!format.is_text && deck::is_of_documents(format.tokens->format)) {
       file.format = name_of(format.tokens->format);
       file.documents = documents_of(name, format.tokens->format, vocab);
+      file.files = file.documents;
       return;
     }
     if (format.is_text) {
@@ -145,6 +146,7 @@ InputFile open_input(const grid::Group& world, const std::string& name, const Fi
           std::make_shared<data::TokenStream>(std::vector{name}, *format.tokens, vocab);
       stream->check_tokens(world.rank(), world.size(), problems);
       file.tokens = reader_of(stream);
+      file.files = stream;
     }
     KZERO_REQUIRE(file.tokens->size >= 2, ExitCode::files,
                   "{}: has {} tokens, but at least 2 are needed", printable(name),

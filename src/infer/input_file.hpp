@@ -37,6 +37,7 @@ struct InputFile {
   std::optional<TokenReader> tokens{};  // none: documents or choices
   std::shared_ptr<const data::DocumentFiles> documents{};  // null: tokens or choices
   std::vector<data::ChoiceExample> choices{};              // of a single file
+  std::shared_ptr<const data::DataFiles> files{};          // of token files or documents
 };
 
 /// Returns the encoder for plain text; opened when the first file needs it.

@@ -33,11 +33,14 @@ struct ForwardBuffers {
   struct Staging {
     Token *inputs, *targets;
     float* losses;
+    Token* top_tokens = nullptr;  // null: none
+    float* top_ln_p = nullptr;
   };
 
   Parameters<T> parameters;
   std::unique_ptr<model::Model<T>> model;
   Token *inputs, *targets;  // [rows]
+  kernels::TopTokens top;   // [rows, top]
   Staging host;
 
   ForwardBuffers(memory::Arenas& arenas, const deck::Config& config,
@@ -48,14 +51,22 @@ struct ForwardBuffers {
             arenas, resources(arenas, config, blueprint, shape, part, machinery))),
         inputs(arenas.take<Token>(memory::Category::io, own_rows(shape, part))),
         targets(arenas.take<Token>(memory::Category::io, own_rows(shape, part))),
-        host(staging(arenas, own_rows(shape, part))) {}
+        top(take_top(arenas, own_rows(shape, part), shape.top)),
+        host(staging(arenas, own_rows(shape, part), shape.top)) {}
 
  private:
-  Staging staging(memory::Arenas& arenas, Index rows) const {
-    if (tensor::on_host) return {inputs, targets, nullptr};
+  static kernels::TopTokens take_top(memory::Arenas& arenas, Index rows, Index count) {
+    constexpr auto category = memory::Category::io;
+    return {tensor::Matrix<Token>(arenas.take<Token>(category, rows * count), rows, count),
+            tensor::Matrix<float>(arenas.take<float>(category, rows * count), rows, count)};
+  }
+
+  Staging staging(memory::Arenas& arenas, Index rows, Index count) const {
+    if (tensor::on_host) return {inputs, targets, nullptr, top.tokens.data(), top.ln_p.data()};
     constexpr auto category = memory::Category::offloaded;
     return {arenas.take<Token>(category, rows), arenas.take<Token>(category, rows),
-            arenas.take<float>(category, rows)};
+            arenas.take<float>(category, rows), arenas.take<Token>(category, rows * count),
+            arenas.take<float>(category, rows * count)};
   }
 
   static model::Resources resources(const memory::Arenas& arenas, const deck::Config& config,
@@ -66,7 +77,8 @@ struct ForwardBuffers {
                    .threads = machinery.threads,
                    .passes = model::Passes::forward,
                    .attention = config.run.attention,
-                   .tile_rows = config.train.tile_rows};
+                   .tile_rows = config.train.tile_rows,
+                   .top = shape.top};
     means.link.rank = blueprint.tensor;
     means.sequence.rank = part;
     if (!arenas.measuring()) {
@@ -108,6 +120,29 @@ class LoadedModel : public ForwardModel {
   void token_losses(std::span<const Token> inputs, std::span<const Token> targets,
                     std::span<float> losses) override {
     const runtime::ProfileRegion region([] { return "kzero::infer::token_losses"; });
+    compute(inputs, targets, losses, false);
+  }
+
+  void top_losses(std::span<const Token> inputs, std::span<const Token> targets,
+                  std::span<float> losses, std::span<Token> tokens,
+                  std::span<float> ln_p) override {
+    const runtime::ProfileRegion region([] { return "kzero::infer::top_losses"; });
+    compute(inputs, targets, losses, true);
+    const tensor::Execution& exec = buffers_.model->exec();
+    const auto& host = buffers_.host;
+    if (!tensor::on_host && !tokens.empty()) {
+      runtime::copy_to_host(exec, buffers_.top.tokens.data(), host.top_tokens, std::ssize(tokens));
+      runtime::copy_to_host(exec, buffers_.top.ln_p.data(), host.top_ln_p, std::ssize(ln_p));
+    }
+    exec.fence("kzero::infer::top_read");
+    std::copy_n(host.top_tokens, tokens.size(), tokens.begin());
+    std::copy_n(host.top_ln_p, ln_p.size(), ln_p.begin());
+  }
+
+ private:
+  /// Runs all units. Copies the losses, and leaves top tokens in the buffers if they are wanted.
+  void compute(std::span<const Token> inputs, std::span<const Token> targets,
+               std::span<float> losses, bool finds_top) {
     const tensor::Execution& exec = buffers_.model->exec();
     const bool has_batch = !inputs.empty();
     model::Batch batch;
@@ -120,7 +155,11 @@ class LoadedModel : public ForwardModel {
     const auto operate = [&](const param::Operation& operation) {
       const auto units = buffers_.parameters.units();
       if (has_batch && operation.pass == param::Pass::loss) {
-        buffers_.model->token_losses(units, batch, found);
+        if (finds_top) {
+          buffers_.model->top_tokens(units, batch, found, buffers_.top);
+        } else {
+          buffers_.model->token_losses(units, batch, found);
+        }
         if (!tensor::on_host) std::ranges::copy(found, losses.begin());
       } else if (has_batch) {
         buffers_.model->forward(operation.unit, units, batch);
@@ -129,7 +168,6 @@ class LoadedModel : public ForwardModel {
     buffers_.parameters.run(exec, *machinery_.data, operate);
   }
 
- private:
   /// Allocates what the ranks of a node share, on all of them or on none.
   std::unique_ptr<memory::SharedMemory> allocated(Index node_ranks) const {
     grid::collectively(machinery_.grid.world(), [&] {

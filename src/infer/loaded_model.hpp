@@ -13,6 +13,7 @@ namespace kzero::infer {
 struct ForwardShape {
   Index batch = 1;     // sequences of a data rank; 1 if they have several chunks
   Index sequence = 1;  // tokens of each, at most the model's own
+  Index top = 0;       // of top_losses(); 0: it is not called
 };
 
 /// Hides the precision. The functions are collective: every rank of the grid must call them alike.
@@ -31,6 +32,12 @@ class ForwardModel {
   /// batch, which only takes part in the collectives of the data group.
   virtual void token_losses(std::span<const Token> inputs, std::span<const Token> targets,
                             std::span<float> losses) = 0;
+
+  /// As token_losses(). Also copies the `top` most probable tokens of each row that has a target,
+  /// most probable first, and ln p of each, to [rows * top]; zeros for other rows.
+  virtual void top_losses(std::span<const Token> inputs, std::span<const Token> targets,
+                          std::span<float> losses, std::span<Token> tokens,
+                          std::span<float> ln_p) = 0;
 };
 
 /// Loads the source's model: allocates the memory that was measured before, and reads the weights.

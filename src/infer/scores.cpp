@@ -80,17 +80,6 @@ void add_rows(std::span<const double> numbers, Index width, Index chunks,
   }
 }
 
-/// The sequence ranks are those of grid::ProcessGrid.
-data::BatchPlan batch_plan(const ForwardModel& model, const grid::Group& data, const Rows& rows) {
-  const Index batch = model.shape().batch;
-  return {.global_batch = round_up(rows.count, batch),
-          .ranks = data.size(),
-          .micro_batch = batch,
-          .nodes = std::max<Index>(1, data.shape().nodes),
-          .sequence = model.part().size,
-          .chunks = model.part().chunks};
-}
-
 /// Reads a batch that begins with row `first`. Rows that do not exist have token 0.
 void read_batch(const Rows& rows, Index first, const ForwardShape& shape, std::span<Token> inputs,
                 std::span<Token> targets) {
@@ -150,10 +139,21 @@ std::vector<double> ending_sums(ForwardModel& model, const grid::Group& data,
 
 }  // namespace
 
+/// The sequence ranks are those of grid::ProcessGrid.
+data::BatchPlan batch_plan(const ForwardModel& model, const grid::Group& data, Index rows) {
+  const Index batch = model.shape().batch;
+  return {.global_batch = round_up(rows, batch),
+          .ranks = data.size(),
+          .micro_batch = batch,
+          .nodes = std::max<Index>(1, data.shape().nodes),
+          .sequence = model.part().size,
+          .chunks = model.part().chunks};
+}
+
 std::vector<double> score(ForwardModel& model, const grid::Group& data, const Rows& rows,
                           Index width, const Fold& fold, const BeforeRound& before_round) {
   const ForwardShape& shape = model.shape();
-  const data::BatchPlan plan = batch_plan(model, data, rows);
+  const data::BatchPlan plan = batch_plan(model, data, rows.count);
   const auto elements = static_cast<std::size_t>(shape.batch * shape.sequence);
   const std::size_t own = elements / static_cast<std::size_t>(plan.sequence);
   const std::size_t chunk = elements / static_cast<std::size_t>(plan.chunks);

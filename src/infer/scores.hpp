@@ -11,6 +11,7 @@
 
 #include "data/choice_file.hpp"
 #include "data/document_files.hpp"
+#include "data/sampler.hpp"
 #include "infer/loaded_model.hpp"
 
 namespace kzero::infer {
@@ -40,6 +41,9 @@ struct ScoredChunk {
 
 /// Computes numbers from the losses of a chunk. The numbers are 0 before.
 using Fold = std::function<void(const ScoredChunk& chunk, std::span<double> numbers)>;
+
+/// How the data ranks divide this many rows.
+data::BatchPlan batch_plan(const ForwardModel& model, const grid::Group& data, Index rows);
 
 /// Called by every rank before each round of batches; may be collective over all of them. An
 /// exception ends the scoring, so it must be thrown on every rank or on none.

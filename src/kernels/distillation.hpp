@@ -24,9 +24,8 @@ struct TeacherRows {
 /// The parts of a tensor rank's softmax: that of R, then that of the teacher's tokens.
 inline constexpr Index softmax_parts = 2;
 
-/// What the parts of KL over a rank's teacher's tokens have for each row: the sum of p (ln p -
-/// (logit
-/// - largest of these logits)), and that of p.
+/// What the parts of KL over a rank's teacher's tokens have for each row: the sum of
+/// p (ln p - below), where `below` is the logit less the largest of these logits, and the sum of p.
 inline constexpr Index divergence_width = 2;
 
 /// Scratch memory for a chunk of C rows.

@@ -165,6 +165,10 @@ void JsonlSink::write(const StepRecord& record) {
     json["rejected_reward"] = pairs->rejected_reward;
     json["accuracy"] = pairs->accuracy;
   }
+  if (const auto& distill = record.distill) {
+    json["cross_entropy"] = distill->cross_entropy;
+    json["kl"] = distill->kl;
+  }
   file_.write_line(dump(std::move(json)));
 }
 

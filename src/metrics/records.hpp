@@ -98,6 +98,12 @@ struct PairRecord {
   double accuracy = 0;  // share of the pairs in which the chosen reward is larger
 };
 
+/// The parts of the loss beside a teacher; means over the step's targets.
+struct DistillRecord {
+  double cross_entropy = 0;
+  double kl = 0;  // of the student from the teacher
+};
+
 struct StepRecord {
   Index step = 0;        // from 0
   double loss = 0;       // mean over the targets of the global batch, natural log
@@ -113,6 +119,7 @@ struct StepRecord {
   std::optional<double> norm_limit{};  // of optimizer.skip_above, once it applies
   ExpertLoad experts{};
   std::optional<PairRecord> preference{};  // with preference.loss
+  std::optional<DistillRecord> distill{};  // with distill.file
 };
 
 struct ValidationRecord {

@@ -120,8 +120,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
       if (has_backward && !s.is_frozen() && chunk.rows < chunk_rows)
         output_gradient = take(float{}, chunk.columns * s.hidden);
     }
-    if (is_split())
-      softmaxes = take(float{}, s.tensor.size * chunk.rows * kernels::partial_softmax_width);
+    take_softmaxes(arenas, b);
   };
   arenas.share(memory::Category::workspace, take_of_blocks, take_of_head);
   if (has_backward || is_split())
@@ -136,6 +135,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
   if (needs.head_squares > 0) head_squares = take(float{}, needs.head_squares);
   if (has_backward) take_sums(arenas, needs);
   losses = Vector<float>(take(float{}, rows), rows);
+  if (has_backward && b.top > 0) kl = Vector<float>(take(float{}, rows), rows);
   if (const Index positions = s.rotary_tables() * s.sequence; s.positions == PositionKind::rotary)
     rotary = Matrix<float>(take(float{}, positions * s.head_dim), positions, s.head_dim);
   const Index products_bytes =
@@ -150,6 +150,30 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
   if (!has_tiles(b, s)) return;
   if (chunks.empty()) divide_into_tiles(b.tile_rows);
   for (Context& part : chunks) part.divide_into_tiles(b.tile_rows);
+}
+
+/// Takes the scratch memory of softmaxes that are computed in parts, for a chunk of logits.
+template <class T>
+void Context<T>::take_softmaxes(memory::Arenas& arenas, const BatchShape& b) {
+  const auto take = [&]<class U>(U, Index count) {
+    return arenas.take<U>(memory::Category::workspace, count);
+  };
+  constexpr Index width = kernels::partial_softmax_width;
+  const Index ranks = shape.tensor.size, top = b.top;
+  if (top == 0) {
+    if (is_split()) softmaxes = take(float{}, ranks * chunk.rows * width);
+  } else if (b.passes == Passes::all) {
+    constexpr Index of_both = kernels::softmax_parts * width + kernels::divergence_width;
+    softmaxes = take(float{}, ranks * chunk.rows * of_both);
+    distillation = {Matrix<float>(take(float{}, chunk.rows * top), chunk.rows, top),
+                    Vector<Token>(take(Token{}, chunk.rows), chunk.rows),
+                    Vector<float>(take(float{}, chunk.rows), chunk.rows)};
+  } else {
+    softmaxes = take(float{}, ranks * chunk.rows * width);
+    const Index found = ranks * chunk.rows;
+    candidates = {Matrix<Token>(take(Token{}, found * top), found, top),
+                  Matrix<float>(take(float{}, found * top), found, top)};
+  }
 }
 
 /// Takes the scratch memory of gradients that are sums.
@@ -198,6 +222,7 @@ void Context<T>::divide_into_chunks() {
     part.adapter_hidden = own.of(adapter_hidden);
     part.adapter_grad = own.of(adapter_grad);
     part.losses = Vector<float>(losses.data() + i * count, count);
+    if (kl.size() > 0) part.kl = Vector<float>(kl.data() + i * count, count);
   }
 }
 

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "kernels/attention/attention.hpp"
+#include "kernels/distillation.hpp"
 #include "kernels/row_sums.hpp"
+#include "kernels/top_tokens.hpp"
 #include "model/sequence_group.hpp"
 #include "model/shape.hpp"
 #include "model/tensor_group.hpp"
@@ -82,7 +84,11 @@ struct Context {
   // [chunk.columns, D]: the sum over chunks of the output projection's gradient, which 16-bit runs
   // round once per micro-batch. Null in fp32 and if one chunk has all rows.
   float* output_gradient = nullptr;
-  float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else null
+  // [ranks * chunk, 3] of a tensor group or to find top tokens; with a teacher [ranks * 2 chunk,
+  // 3], then [ranks * chunk, 2] of KL. Else null.
+  float* softmaxes = nullptr;
+  kernels::DistillationRows distillation;  // [chunk] with a teacher, else empty
+  kernels::Candidates candidates;          // [ranks * chunk, top] to find top tokens, else empty
   // Blocks and head:
   Matrix<T> hidden_grad;                   // [N, D], with capacity for [N, H d]
   Matrix<T> gathered;                      // [N, D] with sequence parallelism, else empty
@@ -93,6 +99,7 @@ struct Context {
   float* head_squares = nullptr;  // [ranks, N, 2]: sums of norms over all heads of q and of k
   Vector<float> activation_sums;  // of the gradients of an activation's own parameters, else empty
   Vector<float> losses;           // [N]
+  Vector<float> kl;               // [N] with a teacher, else empty
 
   // fp32 sums of the feed-forward half's gradients over tiles, which are rounded once per chunk: in
   // 16-bit runs, or of a unit of adapters. Otherwise null.
@@ -162,6 +169,7 @@ struct Context {
                       const BatchShape& batch);
   void take_window(memory::Arenas& arenas, Index of_layers);
   void take_sums(memory::Arenas& arenas, const ScratchNeeds& needs);
+  void take_softmaxes(memory::Arenas& arenas, const BatchShape& batch);
   void take_experts(memory::Arenas& arenas, const ScratchNeeds& needs, bool has_backward);
   void divide_into_chunks();
   void divide_into_tiles(Index tile_rows);

@@ -23,7 +23,8 @@ Recomputed recomputed_per_token(const param::Trace& training) {
 // Both families of the deck are transformers. Select other kinds of models by their family here.
 std::shared_ptr<const Definition> define(const deck::Config& config) {
   return std::make_shared<TransformerDefinition>(config.model, config.recompute, config.train,
-                                                 config.lora, config.preference.loss);
+                                                 config.lora, config.preference.loss,
+                                                 deck::distills(config.distill));
 }
 
 std::vector<std::string> parameter_names(const deck::Config& config) {

@@ -69,12 +69,14 @@ template <class T>
 struct Chunk {
   StridedMatrix<float> logits;
   Vector<const Token> targets;
-  Vector<float> losses;
+  Vector<float> losses, kl;
 
   Chunk(const Context<T>& c, const StridedMatrix<float>& rows, Vector<const Token> all, Index first)
       : logits(rows),
         targets(all.data() + first, rows.extent(0)),
-        losses(c.losses.data() + first, rows.extent(0)) {}
+        losses(c.losses.data() + first, rows.extent(0)) {
+    if (c.kl.size() > 0) kl = Vector<float>(c.kl.data() + first, rows.extent(0));
+  }
 };
 
 /// Gathers all tensor ranks' parts of the softmaxes of a chunk, [ranks * C,3]. Leaves the logits as
@@ -87,7 +89,7 @@ kernels::PartialSoftmaxes softmaxes_of_all(const Context<T>& c, const Chunk<T>& 
   const Matrix<float> own(c.softmaxes + c.group.rank() * rows * width, rows, width);
   kernels::CrossEntropyRows::partial_softmax(*c.exec, chunk.logits, c.shape.own.first_token,
                                              chunk.targets, own);
-  c.group.exchange_own(*c.exec, c.softmaxes, rows * width);
+  if (c.is_split()) c.group.exchange_own(*c.exec, c.softmaxes, rows * width);
   return {all, c.group.size(), c.group.rank()};
 }
 
@@ -101,19 +103,94 @@ void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
   }
 }
 
+template <class U>
+Matrix<U> first_rows(const Matrix<U>& x, Index first, Index count) {
+  return PartRows{first, count, false}.of(x);
+}
+
+/// Gathers all tensor ranks' parts of the softmaxes of a chunk, [2 ranks * C,3], and of KL.
+template <class T>
+kernels::PartialSoftmaxes softmaxes_beside_teacher(const Context<T>& c, const Chunk<T>& chunk,
+                                                   const kernels::TeacherRows& teacher,
+                                                   const kernels::DistillationRows& scratch,
+                                                   float* divergence) {
+  constexpr Index width = kernels::partial_softmax_width, parts = kernels::softmax_parts;
+  constexpr Index of_kl = kernels::divergence_width;
+  const Index rows = chunk.logits.extent(0), rank = c.group.rank(), ranks = c.group.size();
+  const Matrix<float> all(c.softmaxes, parts * ranks * rows, width);
+  const Matrix<float> own_divergence(divergence + rank * rows * of_kl, rows, of_kl);
+  kernels::take_teachers_logits(*c.exec, teacher, chunk.logits, c.shape.own.first_token,
+                                chunk.targets, scratch,
+                                first_rows(all, (parts * rank + 1) * rows, rows), own_divergence);
+  kernels::CrossEntropyRows::partial_softmax(*c.exec, chunk.logits, c.shape.own.first_token,
+                                             Vector<const Token>(scratch.targets),
+                                             first_rows(all, parts * rank * rows, rows));
+  if (c.is_split()) {
+    c.group.exchange_own(*c.exec, c.softmaxes, parts * rows * width);
+    c.group.exchange_own(*c.exec, divergence, rows * of_kl);
+  }
+  return {all, parts * ranks, parts * rank};
+}
+
+/// Computes the gradient of the loss beside a teacher's tokens into dlogits, and KL.
+template <class T>
+void distillation_with_gradient(const Context<T>& c, const Chunk<T>& chunk, const HeadLoss& loss,
+                                const StridedMatrix<T>& dlogits) {
+  const Index rows = chunk.logits.extent(0), ranks = c.group.size();
+  const Index first_token = c.shape.own.first_token, top = loss.teacher.tokens.extent(1);
+  const auto count = static_cast<std::size_t>(rows);
+  const kernels::DistillationRows scratch{first_rows(c.distillation.logits, 0, rows),
+                                          {c.distillation.targets.data(), count},
+                                          {c.distillation.softmax_factors.data(), count}};
+  float* const divergence =
+      c.softmaxes + kernels::softmax_parts * ranks * rows * kernels::partial_softmax_width;
+  const auto all = softmaxes_beside_teacher(c, chunk, loss.teacher, scratch, divergence);
+  kernels::divergences(*c.exec, loss.teacher, all,
+                       Matrix<float>(divergence, ranks * rows, kernels::divergence_width),
+                       top < c.shape.vocab, chunk.targets, loss.terms, scratch, chunk.kl);
+  kernels::CrossEntropyRows::of_partials_with_gradient<T>(
+      *c.exec, all, {chunk.logits, first_token}, Vector<const Token>(scratch.targets),
+      kernels::terms_of_rest(loss.teacher, loss.terms, scratch), chunk.losses, dlogits);
+  kernels::set_teachers_gradient<T>(*c.exec, loss.teacher, all, first_token, c.shape.own.vocab,
+                                    chunk.targets, loss.terms, scratch, dlogits);
+}
+
+/// Finds the chunk's most probable tokens [C,k] over all tensor ranks, and its losses.
+template <class T>
+void top_tokens_of_all(const Context<T>& c, const Chunk<T>& chunk, const kernels::TopTokens& top) {
+  const Index rows = chunk.logits.extent(0), rank = c.group.rank(), ranks = c.group.size();
+  const Index elements = rows * static_cast<Index>(top.tokens.extent(1));
+  const kernels::Candidates all{first_rows(c.candidates.tokens, 0, ranks * rows),
+                                first_rows(c.candidates.logits, 0, ranks * rows)};
+  kernels::find_candidates(
+      *c.exec, chunk.logits, c.shape.own.first_token, chunk.targets,
+      {first_rows(all.tokens, rank * rows, rows), first_rows(all.logits, rank * rows, rows)});
+  if (c.is_split()) {
+    // Only bits are sent.
+    static_assert(sizeof(Token) == sizeof(float));
+    c.group.exchange_own(*c.exec, reinterpret_cast<float*>(all.tokens.data()), elements);
+    c.group.exchange_own(*c.exec, all.logits.data(), elements);
+  }
+  const auto softmaxes = softmaxes_of_all(c, chunk);
+  kernels::cross_entropy_of_partials(*c.exec, softmaxes, chunk.targets, chunk.losses);
+  kernels::merge_candidates(*c.exec, all, softmaxes, chunk.targets, top);
+}
+
 /// Computes the gradient of the logits [rows,chunk.columns] into c.dlogits.
 template <class T>
 StridedMatrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk,
-                                             const kernels::LossTerms& terms) {
+                                             const HeadLoss& loss) {
   const auto dlogits =
       tensor::strided_matrix(c.dlogits, chunk.logits.extent(0), c.chunk.columns, c.chunk.stride);
-  if (c.is_split()) {
+  if (loss.teacher.tokens.size() > 0) {
+    distillation_with_gradient(c, chunk, loss, dlogits);
+  } else if (c.is_split()) {
     const auto all = softmaxes_of_all(c, chunk);
     kernels::CrossEntropyRows::of_partials_with_gradient<T>(
-        *c.exec, all, {chunk.logits, c.shape.own.first_token}, chunk.targets, terms, chunk.losses,
-        dlogits);
+        *c.exec, all, {chunk.logits, c.shape.own.first_token}, chunk.targets, loss.terms,
+        chunk.losses, dlogits);
   } else {
-    kernels::CrossEntropyRows::with_gradient<T>(*c.exec, chunk.logits, chunk.targets, terms,
+    kernels::CrossEntropyRows::with_gradient<T>(*c.exec, chunk.logits, chunk.targets, loss.terms,
                                                 chunk.losses, dlogits);
   }
   return dlogits;
@@ -153,6 +230,13 @@ Work Head::backward_work(const PassShape& pass) const {
   return work;
 }
 
+Work Head::distillation_work(const PassShape& pass) const {
+  Work work(*shape_, pass);
+  work.messages.gather_columns((kernels::softmax_parts - 1) * kernels::partial_softmax_width +
+                               kernels::divergence_width);
+  return work;
+}
+
 template <class T>
 HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const TransformerShape& s, Index batch) {
   const Index n = s.stream_rows(batch * s.own_sequence());
@@ -172,9 +256,28 @@ void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<cons
   }
 }
 
+HeadLoss HeadLoss::of_rows(Index first, Index count) const {
+  return {terms.from_row(first),
+          {first_rows(teacher.tokens, first, count), first_rows(teacher.ln_p, first, count),
+           teacher.weight}};
+}
+
+template <class T>
+void head_top_tokens(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
+                     Vector<const Token> targets, const HeadSaved<T>& saved,
+                     const kernels::TopTokens& top) {
+  const Matrix<const T> normal = normalise(c, p, x, saved);
+  for (Index first = 0; first < c.rows; first += c.chunk.rows) {
+    const Index count = std::min(c.chunk.rows, c.rows - first);
+    const StridedMatrix<float> logits = project<T>(c, p.output, first_rows(normal, first, count));
+    top_tokens_of_all(c, Chunk<T>(c, logits, targets, first),
+                      {first_rows(top.tokens, first, count), first_rows(top.ln_p, first, count)});
+  }
+}
+
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
-                           Vector<const Token> targets, const kernels::LossTerms& terms,
+                           Vector<const Token> targets, const HeadLoss& loss,
                            const HeadSaved<T>& saved, tensor::Accumulate accumulate,
                            const HeadParams<T>& gradients, Matrix<T> dx) {
   const Matrix<const T> normal = normalise(c, p, x, saved);
@@ -183,8 +286,8 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     const Index count = std::min(c.chunk.rows, c.rows - first);
     const Matrix<const T> rows = PartRows{first, count, false}.of(normal);
     const StridedMatrix<float> logits = project<T>(c, p.output, rows);
-    const StridedMatrix<T> dlogits =
-        cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), terms.from_row(first));
+    const StridedMatrix<T> dlogits = cross_entropy_with_gradient(
+        c, Chunk<T>(c, logits, targets, first), loss.of_rows(first, count));
     project_backward_input<T>(c, p.output, dlogits,
                               PartRows{first, count, false}.of(c.hidden_grad));
     project_backward_weight<T>(c, rows, dlogits, chunk_accumulate, gradients.output);
@@ -198,14 +301,16 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
                    {dx, tensor::Accumulate::no, gradients.norm, accumulate});
 }
 
-#define KZERO_INSTANTIATE(T)                                                                    \
-  template struct HeadSaved<T>;                                                                 \
-  template void head_forward<T>(const Context<T>&, const HeadParams<const T>&, Matrix<const T>, \
-                                Vector<const Token>, const HeadSaved<T>&);                      \
-  template void head_forward_backward<T>(const Context<T>&, const HeadParams<const T>&,         \
-                                         Matrix<const T>, Vector<const Token>,                  \
-                                         const kernels::LossTerms&, const HeadSaved<T>&,        \
-                                         tensor::Accumulate, const HeadParams<T>&, Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template struct HeadSaved<T>;                                                                    \
+  template void head_forward<T>(const Context<T>&, const HeadParams<const T>&, Matrix<const T>,    \
+                                Vector<const Token>, const HeadSaved<T>&);                         \
+  template void head_forward_backward<T>(                                                          \
+      const Context<T>&, const HeadParams<const T>&, Matrix<const T>, Vector<const Token>,         \
+      const HeadLoss&, const HeadSaved<T>&, tensor::Accumulate, const HeadParams<T>&, Matrix<T>);  \
+  template void head_top_tokens<T>(const Context<T>&, const HeadParams<const T>&, Matrix<const T>, \
+                                   Vector<const Token>, const HeadSaved<T>&,                       \
+                                   const kernels::TopTokens&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -2,8 +2,10 @@
 // chunks of rows. A chunk's gradient is consumed before the next chunk is computed.
 #pragma once
 
+#include "kernels/distillation.hpp"
 #include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "kernels/top_tokens.hpp"
 #include "model/messages.hpp"
 #include "model/norm.hpp"
 
@@ -46,6 +48,8 @@ class Head {
   /// Of the loss, and of its gradient.
   Work forward_work(const PassShape& pass) const;
   Work backward_work(const PassShape& pass) const;
+  /// In addition, beside a teacher.
+  Work distillation_work(const PassShape& pass) const;
 
  private:
   const TransformerShape* shape_;
@@ -57,12 +61,27 @@ template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved);
 
-/// Also computes the gradient of the loss that `terms` describe. Overwrites dx [n,D]. Overwrites or
+/// As head_forward(). Also computes the most probable tokens of each row [N,top].
+template <class T>
+void head_top_tokens(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
+                     Vector<const Token> targets, const HeadSaved<T>& saved,
+                     const kernels::TopTokens& top);
+
+/// The loss of the head's rows [N]; with a teacher also KL, into c.kl.
+struct HeadLoss {
+  kernels::LossTerms terms;
+  kernels::TeacherRows teacher{};
+
+  /// Of `count` rows from `first` on.
+  HeadLoss of_rows(Index first, Index count) const;
+};
+
+/// Also computes the gradient of the loss that `loss` describes. Overwrites dx [n,D]. Overwrites or
 /// adds to parameter gradients, as `accumulate` selects. Each gradient is rounded once. Those of a
 /// frozen head are empty.
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
-                           Vector<const Token> targets, const kernels::LossTerms& terms,
+                           Vector<const Token> targets, const HeadLoss& loss,
                            const HeadSaved<T>& saved, tensor::Accumulate accumulate,
                            const HeadParams<T>& gradients, Matrix<T> dx);
 

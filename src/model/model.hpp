@@ -8,9 +8,11 @@
 #include <span>
 
 #include "comm/communicator.hpp"
+#include "kernels/distillation.hpp"
 #include "kernels/documents.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/preference.hpp"
+#include "kernels/top_tokens.hpp"
 #include "memory/arenas.hpp"
 #include "model/definition.hpp"
 #include "tensor/gemm.hpp"
@@ -40,6 +42,9 @@ struct BatchShape {
   deck::AttentionKind attention = deck::AttentionKind::automatic;
   bool documents = false;  // whether batches may hold several documents a sequence
   Index tile_rows = 0;     // train.tile_rows
+  /// The tokens of each row that a teacher gives: training learns from them, and a `forward` model
+  /// finds them. 0: none.
+  Index top = 0;
 };
 
 /// The communicator of a sequence group, which is null while measuring and for a group of one.
@@ -82,6 +87,9 @@ struct Batch {
   Vector<const float> weights{};
   /// The pairs of documents of a run that learns preferences, in device memory.
   Vector<const kernels::PairRows> pairs{};
+  /// What a teacher says of the rows [N,top], in device memory. Empty: the loss is the
+  /// cross-entropy.
+  kernels::TeacherRows teacher{};
 };
 
 /// Flat units by number. An entry is null while its unit is not in memory.
@@ -114,10 +122,15 @@ class Model {
   virtual void token_losses(Units<const T> parameters, const Batch& batch,
                             std::span<float> losses) = 0;
 
+  /// As token_losses(). Also writes the most probable tokens of each row [N,top], in device memory.
+  virtual void top_tokens(Units<const T> parameters, const Batch& batch, std::span<float> losses,
+                          const kernels::TopTokens& top) = 0;
+
   /// Runs the last unit forward and backward for scale * sum of weight * loss of the rows, to which
   /// the definition may add terms that only training has. Sets sum[c], in device memory, to the sum
-  /// of weight * loss of chunk c without these terms. Gradients are overwritten or added to, as
-  /// `accumulate` selects.
+  /// of weight * loss of chunk c without these terms. With a teacher, the loss is that of
+  /// kernels/distillation.hpp; sum[c] is the cross-entropy's, and those of KL follow all of them.
+  /// Gradients are overwritten or added to, as `accumulate` selects.
   virtual void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                                  tensor::Accumulate accumulate, Units<T> gradients,
                                  double* sum) = 0;

@@ -106,8 +106,25 @@ Vector<const float> Transformer<T>::row_losses(Units<const T> parameters, const 
 template <class T>
 void Transformer<T>::token_losses(Units<const T> parameters, const Batch& batch,
                                   std::span<float> losses) {
-  const Context<T>& c = context_;
   head_forward(parameters, batch);
+  read_losses(losses);
+}
+
+template <class T>
+void Transformer<T>::top_tokens(Units<const T> parameters, const Batch& batch,
+                                std::span<float> losses, const kernels::TopTokens& top) {
+  const Matrix<const T> x = stream_.at(shape_.layers);
+  for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows& rows, Index) {
+    head_top_tokens<T>(chunk, head_params(parameters), rows.of(x), rows.of(batch.targets),
+                       head_saved(rows), {rows.of(top.tokens), rows.of(top.ln_p)});
+  });
+  read_losses(losses);
+}
+
+/// Copies the losses of all rows to the host and waits for them.
+template <class T>
+void Transformer<T>::read_losses(std::span<float> losses) const {
+  const Context<T>& c = context_;
   const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> host(losses.data(),
                                                                               losses.size());
   Kokkos::deep_copy(*c.exec, host, c.losses);
@@ -119,11 +136,17 @@ void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& b
                                        tensor::Accumulate accumulate, Units<T> gradients,
                                        double* sum) {
   const Matrix<const T> x = stream_.at(shape_.layers);
+  const kernels::TeacherRows& teacher = batch.teacher;
   for_each_chunk(context_, [&](const Context<T>& chunk, const PartRows& rows, Index number) {
+    const HeadLoss loss{{scale, z_loss_, rows.of(batch.weights).data()},
+                        {rows.of(teacher.tokens), rows.of(teacher.ln_p), teacher.weight}};
     head_forward_backward<T>(chunk, head_params(parameters), rows.of(x), rows.of(batch.targets),
-                             {scale, z_loss_, rows.of(batch.weights).data()}, head_saved(rows),
-                             accumulate, head_gradients(of_chunk(gradients, number)), rows.of(dx_));
+                             loss, head_saved(rows), accumulate,
+                             head_gradients(of_chunk(gradients, number)), rows.of(dx_));
     kernels::sum_in_order(*chunk.exec, chunk.losses, sum + number, rows.of(batch.weights));
+    if (teacher.tokens.size() > 0)
+      kernels::sum_in_order(*chunk.exec, chunk.kl, sum + shape_.sequence_rank.own_chunks() + number,
+                            rows.of(batch.weights));
   });
 }
 

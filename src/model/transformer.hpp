@@ -54,6 +54,8 @@ class Transformer : public Model<T> {
   Vector<const float> row_losses(Units<const T> parameters, const Batch& batch) override;
   void token_losses(Units<const T> parameters, const Batch& batch,
                     std::span<float> losses) override;
+  void top_tokens(Units<const T> parameters, const Batch& batch, std::span<float> losses,
+                  const kernels::TopTokens& top) override;
   void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                          tensor::Accumulate accumulate, Units<T> gradients, double* sum) override;
   void backward(Index u, Units<const T> parameters, const Batch& batch,
@@ -97,6 +99,7 @@ class Transformer : public Model<T> {
     return {rows.of(head_saved_.normal), head_saved_.statistics.of(rows)};
   }
   void head_forward(Units<const T> parameters, const Batch& batch);
+  void read_losses(std::span<float> losses) const;
 
   TransformerShape shape_;
   ModelDropout dropout_;

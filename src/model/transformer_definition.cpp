@@ -227,6 +227,7 @@ std::vector<ModelCollective> TransformerDefinition::tensor_collectives(const Ten
   Work work = parts.training(pass);
   work += parts.recomputed(pass, recompute_.mode);
   if (repeats_head()) work += parts.head.forward_work(pass);
+  if (distills_) work += parts.head.distillation_work(pass);
   for (Index i = 0; recompute_.partition && i < model_.layers; ++i)
     work.messages.gather_stream(comm::Purpose::checkpointed_activations);
   return work.messages.tensor();

@@ -11,12 +11,14 @@ class TransformerDefinition : public Definition {
  public:
   TransformerDefinition(const deck::Model& model, const deck::Recompute& recompute,
                         const deck::Train& train = {}, deck::Lora lora = {},
-                        deck::PreferenceLoss preference = deck::PreferenceLoss::none)
+                        deck::PreferenceLoss preference = deck::PreferenceLoss::none,
+                        bool distills = false)
       : model_(model),
         recompute_(recompute),
         train_(train),
         lora_(std::move(lora)),
-        preference_(preference) {}
+        preference_(preference),
+        distills_(distills) {}
 
   param::Table table(const TensorRank& tensor) const override;
   param::Trace training_trace() const override;
@@ -45,6 +47,7 @@ class TransformerDefinition : public Definition {
   deck::Train train_;
   deck::Lora lora_;
   deck::PreferenceLoss preference_;
+  bool distills_;  // from a teacher
 };
 
 /// The units in forward order: 0 is the embedding, 1 .. L are the blocks, L + 1 is the head. With

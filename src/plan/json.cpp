@@ -52,6 +52,10 @@ Json as_json(const Entry& entry) {
   json["tokens_per_second_and_rank"] =
       entry.estimate ? Json(entry.tokens_per_second_and_rank()) : Json();
   if (!entry.keeps_sums.empty()) json["gradients"] = entry.keeps_sums;
+  if (entry.teacher_bytes > 0) {
+    json["teacher_bytes_per_token"] = entry.teacher_bytes;
+    json["teacher_bytes"] = entry.teacher_bytes * entry.training_tokens;
+  }
   json["notes"] = entry.notes;
   if (!entry.shortage.empty()) json["too_large"] = entry.shortage;
   if (entry.campaign) json["campaign"] = as_json(*entry.campaign);

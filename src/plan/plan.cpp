@@ -124,6 +124,9 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.checkpoint_bytes =
       param::bytes_per_element(blueprint.state_arrays()) * entry.trained_parameters;
   entry.keeps_sums = keeps_sums(blueprint.sums);
+  entry.training_tokens = config.train.steps * entry.tokens;
+  if (deck::distills(config.distill))
+    entry.teacher_bytes = deck::teacher_position_bytes(config.distill.top);
   entry.traffic = traffic_of(config, blueprint);
   entry.work = work_of_step(config, blueprint, held, entry.sent_bytes());
   entry.outlines = outlines(config, blueprint);

@@ -37,6 +37,8 @@ struct Entry : Footprint {
   std::string machine{};                // the file that describes it; empty if none
   std::optional<Campaign> campaign{};   // empty if no number of tokens is given
   std::string keeps_sums{};             // "node" or "rank", or empty: nothing to keep
+  Index teacher_bytes = 0;              // of distill.file for each token of the data; 0: none
+  Index training_tokens = 0;            // that the steps of the deck read
   std::vector<std::string> notes{};     // on the estimate
   std::string shortage{};  // why a rank's memory is too small; empty: it fits, or is not known
   std::string refusal{};   // why this launch cannot be planned: only its ranks are set; or empty

@@ -161,6 +161,12 @@ std::string full(const Entry& entry) {
   if (!entry.keeps_sums.empty())
     text += fmt::format("sums        of gradients are kept with zero.gradients = \"{}\"\n",
                         entry.keeps_sums);
+  if (entry.teacher_bytes > 0)
+    text += fmt::format(
+        "teacher     distill.file takes {} bytes for each token of the data: {} for {} tokens, as "
+        "the steps read\n",
+        entry.teacher_bytes, format_bytes(entry.teacher_bytes * entry.training_tokens),
+        metrics::format_count(static_cast<double>(entry.training_tokens)));
   return text + (entry.estimate ? estimate_lines(*entry.estimate) : "") + speed_line(entry) +
          attained_line(entry) + campaign_lines(entry) + note_lines({entry});
 }

@@ -94,7 +94,8 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
   std::vector<std::string> changes;
   for (const std::string& change : deck::changes(m.deck, request.deck)) {
     const bool concerns = change.starts_with("data.") || change.starts_with("train.seed") ||
-                          change.starts_with("preference.reference");
+                          change.starts_with("preference.reference") ||
+                          change.starts_with("distill.file");
     if (concerns) changes.push_back(change);
   }
   if (changes.empty())

@@ -294,6 +294,7 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
   if (const auto& pairs = result.preference)
     record.preference = {pairs->pairs, pairs->chosen_reward, pairs->rejected_reward,
                          pairs->accuracy};
+  if (const auto& distill = result.distill) record.distill = {distill->cross_entropy, distill->kl};
   throughput_.fill(record);
   tokens_ += static_cast<double>(record.tokens);
   console_.step(record);

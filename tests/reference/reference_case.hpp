@@ -10,7 +10,7 @@
 // the cases of SmolLM3 and Granite, and make_experts.py
 // those of Qwen2-MoE and GLM-4.5. Cases of preferences have pairs in NAME.docs and, if their loss
 // has a reference, NAME.logprobs, which kzero evaluate wrote for NAME; reference/ has the same in
-// float64.
+// float64. Cases of distillation have NAME.top, which kzero evaluate wrote for NAME.teacher.
 #pragma once
 
 #include <cmath>
@@ -52,6 +52,7 @@ class ReferenceCase {
     const bool is_packed = name_.starts_with("packed_") || name_.starts_with("lora_") ||
                            name_.starts_with("weighted_");
     if (is_of_pairs()) set_preference(c.preference);
+    if (is_distilled()) set_distill(c.distill);
     if (name_.starts_with("lora_")) set_lora(c.lora);
     const bool has_documents = is_packed || is_of_pairs();
     c.data.files = {reference_file(name_ + (has_documents ? ".docs" : ".tokens.bin"))};
@@ -68,6 +69,8 @@ class ReferenceCase {
   bool is_of_pairs() const {
     return name_.starts_with("dpo_") || name_.starts_with("ipo_") || name_.starts_with("simpo_");
   }
+
+  bool is_distilled() const { return name_.starts_with("distill_"); }
 
   /// The name of the token embedding.
   const char* embedding() const { return is_llama() ? "model.embed_tokens.weight" : "wte.weight"; }
@@ -99,6 +102,11 @@ class ReferenceCase {
     set("beta", preference.beta), set("smooth", preference.smooth);
     set("gamma", preference.gamma), set("nll", preference.nll);
     if (has_reference(preference.loss)) preference.reference = reference_file(name_ + ".logprobs");
+  }
+
+  void set_distill(deck::Distill& distill) const {
+    distill.file = {reference_file(name_ + ".top")};
+    distill.weight = real("weight"), distill.top = integer("top");
   }
 
   void set_lora(deck::Lora& lora) const {

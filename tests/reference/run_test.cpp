@@ -85,6 +85,7 @@ const std::string mixtures[] = {"qwen3_moe", "olmoe", "mixtral", "qwen2_moe", "g
 bool has_wider_bounds(const std::string& name) {
   return name.starts_with("packed_") || name.starts_with("lora_") ||
          name.starts_with("weighted_") || ReferenceCase(name).is_of_pairs() ||
+         ReferenceCase(name).is_distilled() ||
          std::ranges::find(families, name) != std::end(families) ||
          std::ranges::find(mixtures, name) != std::end(mixtures);
 }
@@ -293,6 +294,57 @@ TEST_P(PreferenceRun, Fp32AgreesWithFloat64) {
 
 INSTANTIATE_TEST_SUITE_P(Pairs, PreferenceRun,
                          testing::Values("dpo_llama", "ipo_llama", "simpo_llama"),
+                         [](const auto& test) { return test.param; });
+
+/// Cases of a student that learns from a teacher.
+class DistillRun : public testing::TestWithParam<std::string> {};
+
+void expect_divergence(const CaseRun& run) {
+  const auto entropy = run.reference.numbers("cross_entropy"), kl = run.reference.numbers("kl");
+  for (std::size_t s = 0; s < kl.size(); ++s) {
+    ASSERT_TRUE(run.results[s].distill);
+    EXPECT_NEAR(run.results[s].distill->cross_entropy, entropy[s], 2e-5 * entropy[s]);
+    EXPECT_NEAR(run.results[s].distill->kl, kl[s], 2e-5 * kl[s]) << "step " << s;
+  }
+}
+
+TEST_P(DistillRun, Fp32AgreesWithFloat64) {
+  const Index batch = ReferenceCase(GetParam()).config().train.global_batch;
+  std::vector<Index> sizes = tensor_sizes(GetParam());
+  sizes.push_back(1);
+  for (const Index tensor : sizes) {
+    std::vector<engine::StepResult> first;
+    for (const Index stage : {0, 3}) {
+      SCOPED_TRACE(fmt::format("{} tensor ranks, stage {}", tensor, stage));
+      const auto mode = stage == 0 ? deck::RecomputeMode::none : deck::RecomputeMode::full;
+      const CaseRun run(GetParam(), Dtype::fp32, Micro::one_sequence,
+                        {.ranks = tensor, .stage = stage, .recompute = mode});
+      expect_fp32_run(run);
+      expect_divergence(run);
+      if (stage == 0) first = run.results;
+      for (std::size_t s = 0; s < first.size(); ++s) {
+        EXPECT_EQ(run.results[s].loss, first[s].loss);
+        EXPECT_EQ(run.results[s].distill, first[s].distill);
+      }
+      if (batch % (launch_ranks() / tensor) != 0) continue;
+      const CaseRun share(GetParam(), Dtype::fp32, Micro::whole_share, {tensor, tensor > 1, stage});
+      expect_fp32_run(share);
+      expect_divergence(share);
+    }
+  }
+}
+
+TEST_P(DistillRun, SequenceRanksAgreeWithFloat64) {
+  const Index ranks = launch_ranks();
+  const deck::Config config = ReferenceCase(GetParam()).config();
+  if (ranks == 1 || config.model.heads % ranks != 0 || config.model.sequence % ranks != 0)
+    GTEST_SKIP() << ranks << " ranks do not share a sequence";
+  const CaseRun run(GetParam(), Dtype::fp32, Micro::one_sequence, {.stage = 3, .sequence = ranks});
+  expect_fp32_run(run);
+  expect_divergence(run);
+}
+
+INSTANTIATE_TEST_SUITE_P(Teacher, DistillRun, testing::Values("distill_llama"),
                          [](const auto& test) { return test.param; });
 
 /// Cases without the gradients of step 0, which the tests of 16 bits need.

@@ -68,6 +68,11 @@ class FaultyModel : public model::Model<T> {
     inner_->token_losses(parameters, batch, losses);
   }
 
+  void top_tokens(ConstUnits parameters, const model::Batch& batch, std::span<float> losses,
+                  const kernels::TopTokens& top) override {
+    inner_->top_tokens(parameters, batch, losses, top);
+  }
+
   void loss_and_gradient(ConstUnits parameters, const model::Batch& batch, float scale,
                          tensor::Accumulate accumulate, Units gradients, double* sum) override {
     inner_->loss_and_gradient(parameters, batch, scale, accumulate, gradients, sum);

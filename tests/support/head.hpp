@@ -93,7 +93,7 @@ class Head {
     model::head_forward_backward<T>(
         parts_.context,
         params(static_cast<const T*>(norm.data()), static_cast<const T*>(output.data())),
-        x.matrix(head_rows, d), targets.vector(), {1.0F}, parts_.saved, accumulate,
+        x.matrix(head_rows, d), targets.vector(), {{1.0F}}, parts_.saved, accumulate,
         params(dnorm.data(), doutput.data()), dx.matrix(head_rows, d));
     Kokkos::fence("kzero::tests::head_done");
     const auto& losses = parts_.context.losses;

@@ -143,6 +143,11 @@ class ToyModel : public model::Model<T> {
     exec().fence("kzero::tests::losses_read");
   }
 
+  void top_tokens(ConstUnits, const model::Batch&, std::span<float>,
+                  const kernels::TopTokens&) override {
+    KZERO_EXPECT(false);  // it teaches nobody
+  }
+
   void loss_and_gradient(ConstUnits parameters, const model::Batch& batch, float scale,
                          Accumulate accumulate, Units gradients, double* sum) override {
     compare(parameters, batch, scale);

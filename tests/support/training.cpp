@@ -105,7 +105,7 @@ Training::Training(const deck::Config& deck, const grid::Group& group, deck::Gem
     : config(resolved(with_backend(deck, backend), group)),
       ranks(config, group),
       dataset(data::open_dataset(config.data, config.model.sequence, config.model.vocab,
-                                 config.train.seed, config.preference.reference)),
+                                 config.train.seed, config.preference.reference, config.distill)),
       engine(engine::make_engine(
           config,
           engine::Blueprint(config, grid.data().size(), engine::tensor_rank(grid),

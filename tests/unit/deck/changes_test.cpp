@@ -66,6 +66,7 @@ TEST(Changes, ChangeBitsExceptInTheseKeys) {
                           "model.initial",
                           "lora.initial",
                           "preference.reference",
+                          "distill.file",
                           "grid.node",
                           "zero.stage",
                           "zero.bucket",
