@@ -229,7 +229,7 @@ void import_weights(const grid::Group& world, const ConvertArguments& arguments)
   const deck::Config config = read_deck(world, arguments.deck, deck::Purpose::plan);
   const convert::Upcycling& how = arguments.upcycling;
   const deck::Config sparse =
-      how.experts > 0 ? convert::upcycled(config, how, arguments.from()) : config;
+      how.experts > 0 ? convert::upcycled(config, how, arguments.deck.file) : config;
   const convert::Origin origin = convert::gather_origin(config, arguments.from());
   const param::Table table = table_of(config);
   const convert::Weights weights(arguments.from(), config.model, table);
@@ -336,6 +336,7 @@ void add_upcycling_options(CLI::App& command, convert::Upcycling& upcycling) {
       ->check(CLI::Range(0.0, 1.0))
       ->needs(experts);
   command.add_option("--seed", upcycling.seed, "of the routers and of --drop; default: 1")
+      ->check(CLI::NonNegativeNumber)
       ->needs(experts);
 }
 

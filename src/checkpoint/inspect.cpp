@@ -71,8 +71,13 @@ std::string describe_windows(const deck::Model& model) {
 /// Tells how many experts compute a token; empty for a dense model.
 std::string describe_experts(const deck::Model& model) {
   if (model.experts == 0) return "";
-  return fmt::format("experts     {} in each layer, of which {} compute a token\n", model.experts,
-                     model.experts_per_token);
+  std::string text = fmt::format("experts     {} in each layer, of which {} compute a token",
+                                 model.experts, model.experts_per_token);
+  if (model.shared_feed_forward > 0)
+    text += fmt::format(", and a shared one of width {}", model.shared_feed_forward);
+  if (model.router_score == deck::RouterScore::sigmoid) text += "; scores are sigmoids";
+  if (model.router_bias) text += "; biases balance them";
+  return text + "\n";
 }
 
 std::string describe_manifest(const fs::path& path, const Manifest& m) {

@@ -181,6 +181,8 @@ class Mixture {
 
 deck::Config upcycled(deck::Config dense, const Upcycling& how, const std::string& from) {
   deck::Model& model = dense.model;
+  KZERO_REQUIRE(how.drop >= 0 && how.drop <= 1, ExitCode::usage,
+                "--drop must be from 0 to 1, found {}", how.drop);  // NaN
   KZERO_REQUIRE(model.experts == 0, ExitCode::usage,
                 "{}: has {} experts already; --experts is for "
                 "dense models",

@@ -127,7 +127,8 @@ fs::path tokenizer_file(const Source& source, const std::string& given) {
   KZERO_REQUIRE(
       !found.empty(), ExitCode::files,
       "{}: no tokenizer.json was found in the folders of the model and its data; name one "
-      "with --tokenizer FILE, or --tokenizer bytes if the model's tokens are bytes",
+      "with --tokenizer FILE. If the model's tokens are bytes, generate has --tokenizer bytes, and "
+      "evaluate has --format bytes",
       printable(source.path));
   return found;
 }

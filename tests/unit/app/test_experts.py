@@ -57,6 +57,8 @@ class Experts(FormsTest):
 
     def test_a_mixture_trains(self):
         self.store("dense", llama())
+        self.expect(self.upcycle("dense", "moe", "--drop", "nan"), 2, "--drop must be from 0 to 1, found nan")
+        self.expect(self.upcycle("dense", "moe", "--seed", "-1"), 2, "--seed")
         self.expect(self.upcycle("dense", "moe"), 0)
         more = "[train]\nsteps = 2\nglobal_batch = 4\n[checkpoint]\nfolder = 'ck'\n[run]\npeak_tflops = 1.0\n"
         self.deck("moe", more, 16, "files = ['data/t.bin']\nformat = 'llmc'")
