@@ -11,7 +11,9 @@ ROOT = Path(__file__).resolve().parents[3]
 DECKS = sorted(path.relative_to(ROOT) for path in (ROOT / "input").rglob("*.toml"))
 GPU_DECKS = [path for path in DECKS if path.parent.name == "gpu"]
 # Decks to plan, without data; rates of a machine; decks for models that are not in the repository
-NOT_TO_RUN = [Path("input/paper"), Path("input/rates"), Path("input/tune.toml"), Path("input/continue.toml")]
+NOT_TO_RUN = [
+    Path(f"input/{name}") for name in ("paper", "rates", "tune.toml", "continue.toml", "way/tune.toml", "way/prefer.toml")
+]
 ROOM = 76 * 2**30  # bytes for a plan: the rest of 80 GiB is for CUDA's context and NCCL's buffers
 HAS_CUDNN = os.environ.get("KZERO_USES_CUDNN") == "1"
 
