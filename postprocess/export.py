@@ -18,13 +18,7 @@ import tensorboard_files
 import wandb_folder
 
 TARGETS = {"tensorboard": tensorboard_files.Target, "wandb": wandb_folder.Target, "mlflow": mlflow_store.Target}
-FINAL = (
-    "completed",
-    "nothing_to_do",
-    "diverged",
-    "verification",
-    "replay",
-)  # reasons of ends after which no job resumes by itself
+FINAL = records.FINISHED + records.FAILED  # reasons of ends after which no job resumes by itself
 
 
 def same(left, right):
@@ -33,7 +27,7 @@ def same(left, right):
 
 
 def first_difference(target, points):
-    """The first step of which a target has what the run does not have (any more), or that it cannot take any more; None if all fits."""
+    """The first step at which a target differs from the run, or whose new values it cannot take because it has later steps; else None."""
     of_run = {(point.tag, point.step): point.value for point in points}
     lost = [step for (tag, step), value in target.known.items() if not same(of_run.get((tag, step), math.nan), value)]
     late = [step for tag, step in of_run.keys() - target.known.keys() if step < target.last]

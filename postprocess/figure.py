@@ -99,6 +99,21 @@ def with_steps(runs):
     return found
 
 
+def with_key(runs, key):
+    """The runs that have steps with this key."""
+    return [run for run in runs if any(key in step for step in run.steps)]
+
+
+def draw_those(doc, default_output, choose, lacking, draw):
+    """The command of a plot of those runs that `choose` picks. Ends the program if it picks none."""
+    runs, arguments = read_arguments(doc, default_output)
+    found = with_steps(runs)
+    chosen = choose(found)
+    if not chosen:
+        raise SystemExit(f"{found[0].name}: {lacking}")
+    save(draw(chosen, arguments.x), arguments.output)
+
+
 def with_record(runs, name, lacking, lacking_all):
     """The runs whose end has the record. Prints on standard error what the others lack, and ends the program if no run has it."""
     found = [run for run in runs if run.end.get(name)]

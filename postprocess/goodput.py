@@ -6,6 +6,8 @@ the next launch is lost. The time after a launch that had nothing left to do is 
 
 from dataclasses import dataclass, field
 
+import records
+
 # In the order of bars and tables, with the meaning of each.
 PARTS = {
     "productive": "steps that count",
@@ -16,7 +18,6 @@ PARTS = {
     "other": "between steps, and the end of a launch",
     "lost": "between the last record of a launch and the next launch",
 }
-FINISHED = ("completed", "nothing_to_do")  # reasons of an end after which nothing was left to do
 EVENTS = {
     "validation": ("evaluation", "seconds"),
     "evaluation": ("evaluation", "seconds"),
@@ -113,7 +114,7 @@ def of(run):
             result.seconds[part] += seconds
         if number + 1 == len(launches):
             pass
-        elif reason_of(launches[number]) in FINISHED:
+        elif reason_of(launches[number]) in records.FINISHED:
             result.paused += away(launches[number], launches[number + 1])
         else:
             found = interruption(number + 1, launches[number], launches[number + 1], undone_from)

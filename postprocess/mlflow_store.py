@@ -6,16 +6,11 @@ from pathlib import Path
 
 import curves
 import naming
+import records
 
 MISSING = "--mlflow needs the Python package mlflow ({}): pip install mlflow-skinny, in a venv of your own"
 TAG = "kzero.run"  # the identity of a run, by which a later export finds it again
-STATUS = {
-    "completed": "FINISHED",
-    "nothing_to_do": "FINISHED",
-    "diverged": "FAILED",
-    "verification": "FAILED",
-    "replay": "FAILED",
-}
+STATUS = dict.fromkeys(records.FINISHED, "FINISHED") | dict.fromkeys(records.FAILED, "FAILED")
 MAX_METRICS, MAX_PARAMETERS = 1000, 100  # of one call
 
 

@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 
 
 def with_teacher(runs):
-    """The runs that have steps beside a teacher (distill.file)."""
-    return [run for run in runs if any("kl" in step for step in run.steps)]
+    """The runs that have steps with a teacher (distill.file)."""
+    return figure.with_key(runs, "kl")
 
 
 def draw(runs, axis):
@@ -39,12 +39,8 @@ def words(run):
 
 
 def main():
-    runs, arguments = figure.read_arguments(__doc__, "distillation.png")
     lacking = "has no steps beside a teacher, as a run with distill.file has"
-    found = figure.with_steps(runs)
-    if not with_teacher(found):
-        raise SystemExit(f"{found[0].name}: {lacking}")
-    figure.save(draw(with_teacher(found), arguments.x), arguments.output)
+    figure.draw_those(__doc__, "distillation.png", with_teacher, lacking, draw)
 
 
 if __name__ == "__main__":

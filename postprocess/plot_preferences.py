@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 def with_pairs(runs):
     """The runs that have steps with pairs (preference.loss)."""
-    return [run for run in runs if any("pairs" in step for step in run.steps)]
+    return figure.with_key(runs, "pairs")
 
 
 def draw(runs, axis):
@@ -44,12 +44,8 @@ def words(run):
 
 
 def main():
-    runs, arguments = figure.read_arguments(__doc__, "preferences.png")
     lacking = "has no steps with pairs, as a run with preference.loss has"
-    found = figure.with_steps(runs)
-    if not with_pairs(found):
-        raise SystemExit(f"{found[0].name}: {lacking}")
-    figure.save(draw(with_pairs(found), arguments.x), arguments.output)
+    figure.draw_those(__doc__, "preferences.png", with_pairs, lacking, draw)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ from pathlib import Path
 
 import sound
 
+# Reasons of an end after which no job resumes by itself: nothing was left to do, or something is wrong.
+FINISHED = ("completed", "nothing_to_do")
+FAILED = ("diverged", "verification", "replay")
+
 
 @dataclass
 class Run:

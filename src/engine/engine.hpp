@@ -32,7 +32,7 @@ struct PreferenceResult {
   bool operator==(const PreferenceResult&) const = default;
 };
 
-/// The parts of the loss of a step beside a teacher; means over the targets of the global batch.
+/// The parts of the loss of a step with a teacher; means over the targets of the global batch.
 struct DistillResult {
   double cross_entropy = 0;
   double kl = 0;  // see kernels/distillation.hpp

@@ -90,15 +90,13 @@ template <class T>
 void OptimizerStep<T>::change_parameters(const optim::Update& update,
                                          const RouterBalance& balance) {
   const tensor::Execution& exec = buffers_.model->exec();
+  const optim::Place of_state =
+      buffers_.offload_optimizer ? optim::Place(tensor::HostCores()) : optim::Place(exec);
   if (buffers_.matrices) orthogonalize_matrices(update);
   for (Index u = 0; u < std::ssize(states_); ++u) {
     if (!blueprint_.trained[u].trains) continue;
     const optim::Share<T> share = share_of(u, update, states_[u].held);
-    if (!buffers_.offload_optimizer) {
-      balance.apply(exec, u, share);
-    } else {
-      balance.apply(tensor::HostCores(), u, share);
-    }
+    balance.apply(of_state, u, share);
     apply(update, share);
     if (blueprint_.stage.gathers_updates())
       buffers_.parameters.all_gather_updated(u, exec, *machinery_.data);

@@ -28,7 +28,7 @@ class OptimizerStep {
 
   /// Updates the state and the parameters, then gathers the parameters that other ranks updated.
   /// `balance` changes the biases of routers. Collective over the world.
-  void update(optim::Update update, const RouterBalance& balance = {});
+  void update(optim::Update update, const RouterBalance& balance);
 
  private:
   void add_squares(Index unit, Index begin, Index end, kernels::SquaresTable<T>& ranges);

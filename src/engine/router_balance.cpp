@@ -52,8 +52,7 @@ void RouterBalance::apply(const optim::Place& place, Index u, const optim::Share
     const std::span<const float> own(changes_[u].data() + part.in_param,
                                      static_cast<std::size_t>(part.count));
     float* const master = (share.state + (part.in_unit - share.begin)).master();
-    std::visit([&](const auto& where) { add(where, own, master); },
-               static_cast<const std::variant<tensor::Execution, tensor::HostCores>&>(place));
+    std::visit([&](const auto& where) { add(where, own, master); }, place);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "infer/log_prob_output.hpp"
 
 #include "data/log_prob_file.hpp"
-#include "engine/weights_hash.hpp"
 #include "grid/agreement.hpp"
 
 namespace kzero::infer {
@@ -14,9 +13,7 @@ LogProbOutput::LogProbOutput(const grid::Group& world, const std::string& path) 
 
 void LogProbOutput::write(const Source& source, const data::DocumentFiles& documents,
                           std::vector<double> log_probs) {
-  const auto values = [&](const param::ParamSpec& p, const checkpoint::Range& range,
-                          std::span<float> to) { source.values(p, {range}, to); };
-  const std::uint64_t model = engine::weights_hash(world_, source.config, values);
+  const std::uint64_t model = weights_hash(world_, source);
   const auto bytes =
       data::log_prob_bytes({model, documents.content_digest(), std::move(log_probs)});
   grid::collectively(world_, [&] {

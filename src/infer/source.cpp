@@ -20,6 +20,7 @@
 #include "convert/weights.hpp"
 #include "deck/reader.hpp"
 #include "engine/stored_weights.hpp"
+#include "engine/weights_hash.hpp"
 #include "grid/agreement.hpp"
 #include "model/definition.hpp"
 
@@ -207,6 +208,13 @@ Source open(const grid::Group& world, const std::string& path, const SourceOptio
   const std::string note = comm::communicator_note(source.config);
   if (!note.empty()) source.notes.push_back(note);
   return source;
+}
+
+std::uint64_t weights_hash(const grid::Group& world, const Source& source) {
+  return engine::weights_hash(
+      world, source.config,
+      [&](const param::ParamSpec& parameter, const checkpoint::Range& range,
+          std::span<float> values) { source.values(parameter, {range}, values); });
 }
 
 }  // namespace kzero::infer

@@ -1,6 +1,7 @@
 // The source of a model that is only run forward: a kzero checkpoint, or a Hugging Face folder.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -53,5 +54,8 @@ struct Source {
 /// otherwise the folder of config.json and safetensors there. Throws Error(files) if it is neither,
 /// and Error(usage) if the model cannot be divided among the ranks. Collective over `world`.
 Source open(const grid::Group& world, const std::string& path, const SourceOptions& options);
+
+/// engine::weights_hash of the source's weights. Collective over `world`.
+std::uint64_t weights_hash(const grid::Group& world, const Source& source);
 
 }  // namespace kzero::infer

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/weights_hash.hpp"
 #include "grid/agreement.hpp"
 #include "infer/scores.hpp"
 #include "infer/token_bytes.hpp"
@@ -117,15 +116,13 @@ TopOutput::TopOutput(const grid::Group& world, const std::string& path) : world_
 std::unique_ptr<ForwardModel> TopOutput::begin(const Source& source, const InputFile& input,
                                                ForwardModel& model, const grid::Group& data,
                                                const std::string& tokenizer) {
-  const auto values = [&](const param::ParamSpec& p, const checkpoint::Range& range,
-                          std::span<float> to) { source.values(p, {range}, to); };
   const bool has_documents = input.documents != nullptr;
   const data::TeacherFacts facts{
       .top = model.shape().top,
       .positions = has_documents ? input.documents->size() : input.tokens->size - 1,
       .vocab = source.config.model.vocab,
       .sequence = has_documents ? 0 : model.shape().sequence,
-      .model = engine::weights_hash(world_, source.config, values),
+      .model = weights_hash(world_, source),
       .tokenizer = tokenizer.empty() ? 0 : tokenizer_hash(tokenizer),
       .content = content_of(world_, *input.files)};
   grid::collectively(world_, [&] {

@@ -1,6 +1,6 @@
 #include "kernels/routing.hpp"
 
-#include "kernels/exponential.hpp"
+#include "kernels/sigmoid.hpp"
 
 namespace kzero::kernels {
 
@@ -8,11 +8,6 @@ namespace {
 
 Policy row_of_experts(const Execution& exec, std::size_t rows) {
   return {exec, static_cast<int>(rows), team_size(1), vector_length(32)};
-}
-
-KOKKOS_INLINE_FUNCTION float sigmoid(float x) {
-  const float small = exponential(-Kokkos::abs(x));
-  return (x >= 0 ? 1 : small) / (1 + small);
 }
 
 /// The scores of a row, p. Both passes compute them in the same way.
@@ -31,7 +26,7 @@ struct Router {
 
   KOKKOS_INLINE_FUNCTION float score(Index e) const {
     if (!is_sigmoid) return exponential(logits[e] - largest) / total;
-    return sigmoid(logits[e]);
+    return Sigmoid(logits[e]).value;
   }
   KOKKOS_INLINE_FUNCTION float log_z() const { return largest + Kokkos::log(total); }
 };
@@ -165,7 +160,7 @@ void choose_experts(const Execution& exec, Matrix<const float> logits, const Sco
         const float total =
             choose_of_row(team, experts, biased, chosen, &numbers(i, 0), &gates(i, 0));
         Kokkos::single(Kokkos::PerTeam(team), [&] {
-          if (shared != nullptr) shared[i] = sigmoid(logits(i, experts));
+          if (shared != nullptr) shared[i] = Sigmoid(logits(i, experts)).value;
           if (!scoring.normalizes) return;
           for (Index j = 0; j < chosen; ++j) gates(i, j) /= total;
         });

@@ -1,4 +1,4 @@
-// The logistic function, used by activations.
+// The logistic function, of activations and routers.
 #pragma once
 
 #include "kernels/exponential.hpp"

@@ -98,7 +98,7 @@ struct PairRecord {
   double accuracy = 0;  // share of the pairs in which the chosen reward is larger
 };
 
-/// The parts of the loss beside a teacher; means over the step's targets.
+/// The parts of the loss with a teacher; means over the step's targets.
 struct DistillRecord {
   double cross_entropy = 0;
   double kl = 0;  // of the student from the teacher

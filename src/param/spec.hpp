@@ -56,7 +56,7 @@ struct ParamSpec {
   /// embeddings, positions, the head, norms, biases.
   Index matrices = 0;
   /// True for the biases of a router, [experts]: not their gradients change them, which are zeros,
-  /// but how often experts were chosen (engine/router_biases.hpp).
+  /// but how often experts were chosen (engine/router_balance.hpp).
   bool follows_choices = false;
   Index group = -1;  // the table of [[optimizer.group]] that sets its rates; -1: none
 
