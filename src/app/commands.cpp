@@ -111,7 +111,7 @@ std::string sample_text(const deck::Config& config, const data::Dataset& dataset
   const data::BlendOrder::Place place = training.place(sample);
   const auto documents = training.source(place.source).documents_of(place.sample);
   std::string text = fmt::format("sample {}: step {}, documents: {}, targets: {}\n", sample,
-                                 sample / config.train.global_batch, documents.size(),
+                                 data::BatchSizes(config.train).step_of(sample), documents.size(),
                                  *training.targets(sample, 1));
   Index at = 0;
   for (const std::uint32_t document : documents) {
@@ -181,7 +181,8 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
     const run::RunInputs inputs = check_files(config, Inspection{}, problems);
     check_tokenizer(config, problems);
     problems.throw_if_any(ExitCode::files);
-    std::cout << metrics::data_lines(run::summary_of(config, inputs.dataset)) << '\n';
+    const Index samples = data::BatchSizes(config.train).first_sample(config.train.steps);
+    std::cout << metrics::data_lines(run::summary_of(config, inputs.dataset, samples)) << '\n';
     print_note(inputs.initial_note);
     for (const std::string& line : run::data_warnings(config, inputs.dataset))
       std::cout << line << '\n';

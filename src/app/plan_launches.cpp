@@ -198,6 +198,11 @@ void Estimator::add_to(plan::Entry& entry, Index nodes) const {
   if (machine_) entry.notes = {machine_->extrapolation(entry.width)};
   std::erase(entry.notes, "");
   if (tokens_ == 0) return;
+  KZERO_REQUIRE(
+      entry.phases.empty(), ExitCode::usage,
+      "--tokens needs steps of one size, but the deck has [[train.phase]]; its run of all "
+      "train.steps reads {} tokens",
+      entry.run_tokens);
   entry.campaign =
       plan::campaign({.seconds = entry.estimate->seconds(),
                       .tokens = static_cast<double>(entry.tokens),

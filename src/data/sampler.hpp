@@ -37,6 +37,7 @@ struct BatchPlan {
   bool by_node = false;  // only if the ranks divide the micro-batches, and `sequence` a node's
   Index sequence = 1;    // ranks that share a micro-batch
   Index chunks = 1;      // of a sequence, whose losses are added one after another
+  Index begin = 0;       // the first sample of the step (batch_sizes.hpp)
 
   NodeShape on_nodes() const { return {nodes, ranks / nodes}; }
   Index micro_batches() const { return global_batch / micro_batch; }
@@ -67,9 +68,9 @@ struct BatchPlan {
     return {shape.rank_at(place, node), by_node ? row % rounds() : row / nodes};
   }
 
-  /// The first of the micro_batch global samples of a rank in a round of a step.
-  Index first_sample(Index step, Index rank, Index round) const {
-    return step * global_batch + number(rank, round) * micro_batch;
+  /// The first of the micro_batch global samples of a rank in a round of the step.
+  Index first_sample(Index rank, Index round) const {
+    return begin + number(rank, round) * micro_batch;
   }
 };
 

@@ -258,10 +258,18 @@ struct Recompute {
   bool operator==(const Recompute&) const = default;
 };
 
+/// A table of [[train.phase]]: another batch size from a step on.
+struct BatchPhase {
+  Index from_step = 0;
+  Index global_batch = 0;
+};
+
 struct Train {
   Index steps = 100;
-  Index global_batch = 8;     // sequences per step, over all ranks
-  Index micro_batch = 0;      // sequences a rank computes at once; 0: global_batch / data ranks
+  Index global_batch = 8;            // sequences per step, over all ranks, until the first phase
+  std::vector<BatchPhase> phases{};  // in ascending order of steps
+  Index micro_batch = 0;      // sequences a rank computes at once; 0: global_batch / data ranks, or
+                              // the greatest common divisor of all sizes / data ranks
   Index sum_blocks = 4;       // blocks of micro-batches whose gradients are added first
   Index sequence_chunks = 0;  // parts of a sequence with their own gradients; 0: grid.sequence
   Index tile_rows = 0;        // of a tile, in which the feed-forward part runs; 0: a whole chunk

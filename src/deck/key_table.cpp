@@ -105,11 +105,13 @@ void add_train(std::vector<Key>& table) {
   constexpr auto t = &Config::train;
   table.push_back(integer("train.steps", t, &Train::steps, from(1, max_count), "steps",
                           "Optimizer steps of the entire training, over all its jobs."));
-  table.push_back(integer("train.global_batch", t, &Train::global_batch, from(1, 1000000),
-                          "sequences", "Sequences of one step, over all ranks."));
+  table.push_back(
+      integer("train.global_batch", t, &Train::global_batch, from(1, 1000000), "sequences",
+              "Sequences of one step, over all ranks, until a [[train.phase]] begins."));
   table.push_back(
       integer("train.micro_batch", t, &Train::micro_batch, from(0, 1000000), "sequences",
-              "Sequences that a rank computes at once; 0: its share of train.global_batch."));
+              "Sequences that a rank computes at once; 0: its share of train.global_batch, with "
+              "[[train.phase]] of the greatest common divisor of all sizes."));
   table.push_back(
       integer("train.sum_blocks", t, &Train::sum_blocks, from(1, 1000000), "blocks",
               "Blocks of consecutive micro-batches. Gradients are added within blocks, then over "
@@ -137,9 +139,9 @@ void add_train(std::vector<Key>& table) {
       integer("train.validate_every", t, &Train::validate_every, from(0, max_count), "steps",
               "Steps from one validation to the next; 0: never. With model.initial, "
               "also before the first step.")));
-  table.push_back(same_bits(integer("train.validation_batches", t, &Train::validation_batches,
-                                    from(1, max_count), "batches",
-                                    "Global batches that one validation reads.")));
+  table.push_back(same_bits(
+      integer("train.validation_batches", t, &Train::validation_batches, from(1, max_count),
+              "batches", "Batches of train.global_batch sequences that one validation reads.")));
 }
 
 /// Marks the keys of [optimizer] that not every kind has, from optimizer_keys.

@@ -1,4 +1,5 @@
-// The keys of the lists of tables: [[optimizer.group]], [[data.blend]] and [[evaluate]].
+// The keys of the lists of tables: [[train.phase]], [[optimizer.group]], [[data.blend]] and
+// [[evaluate]].
 #include <algorithm>
 
 #include "deck/key_builders.hpp"
@@ -12,6 +13,11 @@ namespace {
 struct BlendTables {
   using Table = BlendSource;
   static auto& of(auto& config) { return config.data.blend; }
+};
+
+struct PhaseTables {
+  using Table = BatchPhase;
+  static auto& of(auto& config) { return config.train.phases; }
 };
 
 struct GroupTables {
@@ -71,6 +77,20 @@ Key format_key(std::string path, Index number) {
     }
   };
   return key;
+}
+
+std::vector<Key> phase_keys(const std::string& path, Index number) {
+  const auto whole = [&](const char* name, std::string unit, double largest,
+                         Index BatchPhase::*field, std::string doc) {
+    return bound<PhaseTables, Index>(described(path + "." + name, Kind::integer, std::move(unit),
+                                               from(0, largest), std::move(doc)),
+                                     number, field);
+  };
+  return {
+      whole("from_step", "steps", max_count, &BatchPhase::from_step,
+            "The first step of the phase, counted from 0. Later than that of the phase before."),
+      whole("global_batch", "sequences", 1000000, &BatchPhase::global_batch,
+            "As train.global_batch, from that step on.")};
 }
 
 std::vector<Key> blend_keys(const std::string& path, Index number) {
@@ -158,6 +178,10 @@ TableList list_of(std::string path, std::string doc,
 
 const std::vector<TableList>& table_lists() {
   static const std::vector<TableList> all{
+      list_of<PhaseTables>("train.phase",
+                           "Other batch sizes than train.global_batch from a step on: one table "
+                           "each (docs/optimizers.md).",
+                           phase_keys, /*changes_bits=*/true),
       list_of<GroupTables>("optimizer.group",
                            "Learning rate and weight decay of some parameters: one table each "
                            "(docs/optimizers.md).",

@@ -39,6 +39,12 @@ std::vector<Violation> apply_distill_rules(const Config& config);
 /// applied.
 std::vector<Violation> apply_sequence_rules(Config& config);
 
+// Rules of train.global_batch, train.micro_batch and [[train.phase]].
+
+/// Checks the batch of every phase of the training, and returns every broken rule. Resolves
+/// train.micro_batch. The rules of ranks and sequences must have been applied.
+std::vector<Violation> apply_batch_rules(Config& config);
+
 // Rules of model.experts.
 
 /// Checks the keys of experts and what they exclude. Returns every broken rule.

@@ -147,39 +147,8 @@ class Rules : ViolationList {
   }
 
   void check_batch() {
-    Train& train = config_.train;
-    // Ranks that share sequences compute one micro-batch.
-    const Index data = config_.grid.data / config_.grid.sequence;
-    const Index batch = train.global_batch;
-    const std::vector<std::string> keys{"train.global_batch", "train.micro_batch", "grid.data"};
-    if (train.micro_batch == 0) {
-      if (data == 0) return;
-      refuse_if(batch % data != 0, keys,
-                fmt::format("train.global_batch must be a multiple of the {} data-parallel ranks, "
-                            "or train.micro_batch must be set, found {}; {}",
-                            data, batch, nearest_multiples(batch, data)));
-      train.micro_batch = std::max<Index>(1, batch / data);
-      return;
-    }
-    const Index micro = train.micro_batch;
-    refuse_if(batch % micro != 0, keys,
-              fmt::format("train.global_batch must be a multiple of train.micro_batch = {}, "
-                          "found {}; {}",
-                          micro, batch, nearest_multiples(batch, micro)));
-    if (data == 0) return;
-    const Index parts = batch / micro;
-    const std::string smaller =
-        batch >= data ? fmt::format(", a train.micro_batch of at most {}", batch / data) : "";
-    const std::string together =
-        config_.grid.sequence > 1
-            ? fmt::format(", which share sequences in groups of {}", config_.grid.sequence)
-            : "";
-    refuse_if(batch % micro == 0 && parts < data, keys,
-              fmt::format("train.global_batch = {} has {} micro-batch{} of {}, too few for {} "
-                          "data-parallel ranks{}; use at most {} ranks{} or a train.global_batch "
-                          "of at least {}",
-                          batch, parts, parts == 1 ? "" : "es", micro, config_.grid.data, together,
-                          parts * config_.grid.sequence, smaller, micro * data));
+    for (Violation& violation : apply_batch_rules(config_))
+      violations_.push_back(std::move(violation));
   }
 
   void check_zero() {

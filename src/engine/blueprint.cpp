@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "comm/placement.hpp"
+#include "data/batch_sizes.hpp"
 #include "engine/sums_place.hpp"
 #include "optim/optimizer.hpp"
 #include "tensor/view.hpp"
@@ -33,19 +34,32 @@ Index copies_of(const deck::Config& config) {
   return nodes;
 }
 
-Index micro_batches(const deck::Config& config) {
-  return config.train.global_batch / config.train.micro_batch;
-}
-
-zero::SumShape sum_shape(const deck::Config& config, Index data_ranks, bool adds_reduced) {
+zero::SumShape sum_shape(const deck::Config& config, Index data_ranks, Index micro_batches,
+                         bool adds_reduced) {
   return {.ranks = data_ranks,
           .nodes = std::max<Index>(1, config.placement.data_nodes),
-          .terms = adds_reduced ? micro_batches(config) * config.train.sequence_chunks
+          .terms = adds_reduced ? micro_batches * config.train.sequence_chunks
                                 : data_ranks * own_chunks(config),
           .blocks = config.train.sum_blocks,
           .by_library = config.zero.reduction == deck::ReductionOrder::library,
           .sequence = config.grid.sequence,
           .own = own_chunks(config)};
+}
+
+StepPlan step_plan(const deck::Config& config, const Blueprint& b, const data::Phase& phase) {
+  const Index ranks = b.layout.ranks(), micro_batches = phase.size / config.train.micro_batch;
+  StepPlan plan{.first_step = phase.first_step};
+  plan.adds_reduced = config.zero.accumulate == deck::Accumulate::reduced &&
+                      micro_batches * config.grid.sequence > ranks;
+  plan.sums = plan_sums(config, b, sum_shape(config, ranks, micro_batches, plan.adds_reduced));
+  plan.batches = {.global_batch = phase.size,
+                  .ranks = ranks,
+                  .micro_batch = config.train.micro_batch,
+                  .nodes = plan.sums.nodes(),
+                  .by_node = plan.sums.route() == zero::Route::step,
+                  .sequence = config.grid.sequence,
+                  .chunks = config.train.sequence_chunks};
+  return plan;
 }
 
 /// Returns the table with the group of each parameter. A group that none belongs to was refused
@@ -89,17 +103,25 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::
     : ModelBlueprint(config, data_ranks, rank, stage_of(config, data_ranks), family),
       trained(param::trained_of(table)),
       trained_layout(trained, data_ranks),
-      adds_reduced(config.zero.accumulate == deck::Accumulate::reduced &&
-                   micro_batches(config) * config.grid.sequence > data_ranks),
       optimizer(rule ? std::move(rule) : optim::make_optimizer(config.optimizer)),
-      sums(plan_sums(config, *this, sum_shape(config, data_ranks, adds_reduced))),
-      batches{config.train.global_batch,         data_ranks,
-              config.train.micro_batch,          sums.nodes(),
-              sums.route() == zero::Route::step, config.grid.sequence,
-              config.train.sequence_chunks},
       matrices(matrices_of(*this)),
       training(definition->training_trace(), layout, schedule_options(config, stage)),
-      validation(definition->validation_trace(), layout, schedule_options(config, stage)) {}
+      validation(definition->validation_trace(), layout, schedule_options(config, stage)) {
+  const data::BatchSizes sizes(config.train);
+  for (const data::Phase& part : sizes.phases()) phases.push_back(step_plan(config, *this, part));
+  enter(0);
+}
+
+void Blueprint::enter(Index number) {
+  phase = number;
+  static_cast<StepPlan&>(*this) = phases[number];
+}
+
+Index Blueprint::max_rounds() const {
+  Index most = 0;
+  for (const StepPlan& plan : phases) most = std::max(most, plan.batches.rounds());
+  return most;
+}
 
 bool offloads(const deck::Config& config) {
   return config.zero.offload == deck::Offload::host &&

@@ -41,22 +41,35 @@ struct ModelBlueprint {
                  const zero::Stage& partition, model::Family family = model::define);
 };
 
-/// A training run on one rank of the grid.
-struct Blueprint : ModelBlueprint {
+/// How the steps of a phase (data/batch_sizes.hpp) divide their batch and add its gradients.
+struct StepPlan {
+  Index first_step = 0;
+  bool adds_reduced = false;  // see zero::GradientOptions
+  zero::SumPlan sums{};
+  data::BatchPlan batches{};
+};
+
+/// A training run on one rank of the grid. Its own StepPlan is that of the phase of the next step.
+struct Blueprint : ModelBlueprint, StepPlan {
   /// `table` and `layout`, in which frozen units are empty: of everything except parameters.
   param::Table trained;
   param::FlatLayout trained_layout;
-  bool adds_reduced;  // see zero::GradientOptions
   std::shared_ptr<const optim::Optimizer> optimizer;
-  zero::SumPlan sums;
-  data::BatchPlan batches;
-  MatrixPlan matrices;  // empty unless the optimizer needs complete matrices
+  std::vector<StepPlan> phases;  // of the run
+  Index phase = 0;               // number of the current one
+  MatrixPlan matrices;           // empty unless the optimizer needs complete matrices
   zero::Schedule training, validation;
 
   /// The deck must be resolved. `family` and `rule` replace the deck's model and optimizer.
   Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {},
             model::Family family = model::define,
             std::shared_ptr<const optim::Optimizer> rule = nullptr);
+
+  /// Begins phase `number`.
+  void enter(Index number);
+
+  /// The largest number of rounds of a step.
+  Index max_rounds() const;
 
   const param::StateArrays& state_arrays() const;
 };

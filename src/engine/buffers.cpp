@@ -113,7 +113,7 @@ Index figures_of(const deck::Config& config, const Blueprint& b) {
 std::optional<GradientHashes> hashes_of(memory::Arenas& arenas, const deck::Config& config,
                                         const Blueprint& b) {
   if (config.run.verify_every == 0) return std::nullopt;
-  return GradientHashes(arenas, b.batches.rounds(), std::ssize(b.table));
+  return GradientHashes(arenas, b.max_rounds(), std::ssize(b.table));
 }
 
 /// Ranks are counted node by node, as in data::BatchPlan.
@@ -122,9 +122,12 @@ model::SequenceRank sequence_rank(const data::BatchPlan& plan, Index data_rank) 
 }
 
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
+  std::vector<zero::SumPlan> later;
+  for (const StepPlan& phase : blueprint.phases) later.push_back(phase.sums);
   return {.stage = blueprint.stage,
           .adds_reduced = blueprint.adds_reduced,
           .sums = blueprint.sums,
+          .later = std::move(later),
           .bucket = config.zero.bucket,
           .overlap = comm::overlap_of(config),
           .order = config.zero.reduction};
@@ -162,7 +165,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
                        .teacher_weight = static_cast<float>(config.distill.weight),
                        .part = sequence_rank(b.batches, rank)}),
       preference(preference_of<T>(arenas, config)),
-      step_sums(arenas, b.batches.rounds(), b.batches.own_chunks(),
+      step_sums(arenas, b.max_rounds(), b.batches.own_chunks(),
                 config.model.layers * config.model.experts, figures_of(config, b)),
       hashes(hashes_of(arenas, config, b)),
       staging(take_staging(arenas, config)),

@@ -13,6 +13,7 @@
 
 #include "base/timeline.hpp"
 #include "checkpoint/format/state_shard.hpp"
+#include "data/batch_sizes.hpp"
 #include "data/sampler.hpp"
 #include "engine/blueprint.hpp"
 #include "engine/machinery.hpp"
@@ -117,10 +118,13 @@ class Engine {
     return *evaluate_until([] { return false; }, micro_batches, samples);
   }
 
-  /// Evaluates the first `batches` global batches.
+  /// Evaluates the first `batches` batches of train.global_batch sequences.
   double validate(Index batches, const data::BatchSource& samples) {
-    return evaluate(batches * blueprint().batches.micro_batches(), samples);
+    return evaluate(batches * blueprint().phases.front().batches.micro_batches(), samples);
   }
+
+  /// The size and the first sample of each step's batch.
+  virtual data::BatchSizes& batch_sizes() = 0;
 
   virtual optim::LossScaler& scaler() = 0;
   virtual optim::SpikeRule& spike_rule() = 0;

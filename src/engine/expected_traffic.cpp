@@ -1,6 +1,7 @@
 #include "engine/expected_traffic.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "comm/placement.hpp"
@@ -192,6 +193,36 @@ Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint, In
   add_model(config, blueprint, data_rank, nodes, rows);
   add_matrices(config, blueprint, data_rank, nodes, rows);
   return rows;
+}
+
+Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint,
+                      std::span<const Index> steps, Index data_rank) {
+  Blueprint each = blueprint;
+  const Index all = std::accumulate(steps.begin(), steps.end(), Index{0});
+  Rows sums;
+  const auto add = [](Index& sum, Index count, Index value) { sum += times(count, value); };
+  for (Index phase = 0; phase < std::ssize(steps); ++phase) {
+    const Index count = steps[phase];
+    if (count == 0) continue;
+    each.enter(phase);
+    Rows rows = expected_traffic(config, each, data_rank);
+    if (count == all) return rows;
+    if (sums.empty()) {
+      sums = rows;
+      for (metrics::TrafficRow& sum : sums) expect(sum, 0, 0, 0);
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {  // every phase has the same channels
+      add(sums[i].expected_elements_per_step, count, rows[i].expected_elements_per_step);
+      add(sums[i].expected_bytes_per_step, count, rows[i].expected_bytes_per_step);
+      add(sums[i].expected_bytes_between_nodes_per_step, count,
+          rows[i].expected_bytes_between_nodes_per_step);
+    }
+  }
+  for (metrics::TrafficRow& sum : sums) {
+    expect(sum, sum.expected_elements_per_step / all, sum.expected_bytes_per_step / all,
+           sum.expected_bytes_between_nodes_per_step / all);
+  }
+  return sums;
 }
 
 Rows counted(const comm::Traffic& traffic, Rows rows) {

@@ -45,6 +45,11 @@ Copies update_copies(const Blueprint& blueprint, Index remote);
 std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
                                                   const Blueprint& blueprint, Index data_rank = 0);
 
+/// Returns the mean over steps of which `steps[p]` are of the blueprint's phase p.
+std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
+                                                  const Blueprint& blueprint,
+                                                  std::span<const Index> steps, Index data_rank);
+
 /// Adds the counted traffic to the expected rows. A channel's traffic is averaged over the steps
 /// that used it, because skipped steps do not gather updated parameters.
 std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic,

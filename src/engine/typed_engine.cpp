@@ -56,6 +56,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
                {m.gemm.get(), m.tensor.get(), m.sequence.get()}),
       states_(states()),
       optimizer_step_(blueprint_, m, buffers_, states_),
+      batch_sizes_(config.train),
       scaler_(config.train.precision, config.optimizer),
       spike_rule_(config.optimizer),
       staging_(staging_of(config_, buffers_.staging)),
@@ -158,30 +159,41 @@ void TypedEngine<T>::loaded() {
   parameters_from_master();
 }
 
+/// Takes up the plan of the step's phase, and the samples of its batch.
+template <class T>
+void TypedEngine<T>::enter(Index step) {
+  if (const Index phase = batch_sizes_.phase_of(step); phase != blueprint_.phase) {
+    blueprint_.enter(phase);
+    buffers_.gradients.follow(blueprint_.sums, blueprint_.adds_reduced);
+  }
+  blueprint_.batches.begin = batch_sizes_.first_sample(step);
+}
+
 template <class T>
 StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::engine::step"; });
   set_step(step);
+  enter(step);
   StepResult result;
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
-  result.targets = count_targets(step, samples);
+  result.targets = count_targets(samples);
   step_targets_ = result.targets.value_or(blueprint_.batches.global_batch * config_.model.sequence);
   if (result.is_empty()) return empty_step(result);
   const bool verifies = verification_ && verification_->is_due(step);
   // Runs before the step's own computation, which overwrites these gradients.
-  if (verifies) run_rounds(step, samples, verification_->second(step));
+  if (verifies) run_rounds(samples, verification_->second(step));
   data_.traffic().begin_step();
-  run_rounds(step, samples, verifies ? Verification::first() : Computation{});
+  run_rounds(samples, verifies ? Verification::first() : Computation{});
   optimizer_step_.add_squares();
   if (verifies) buffers_.hashes->read(buffers_.model->exec());
   const Totals totals = read_totals();
   if (verifies) verify(step, samples);
-  result.loss = totals.loss / static_cast<double>(divisor(step, samples));
+  result.loss = totals.loss / static_cast<double>(divisor(samples));
   if (buffers_.preference)
-    result.preference = PreferencePass<T>::result(totals.figures, divisor(step, samples));
+    result.preference = PreferencePass<T>::result(totals.figures, divisor(samples));
   if (deck::distills(config_.distill)) {
-    const double kl = totals.divergence / static_cast<double>(divisor(step, samples));
+    const double kl = totals.divergence / static_cast<double>(divisor(samples));
     const double weight = config_.distill.weight;
     result.distill = {result.loss, kl};
     result.loss = (1 - weight) * result.loss + weight * kl;
@@ -230,33 +242,31 @@ Index TypedEngine<T>::targets(Index first_sample, Index count,
   return samples.targets(first_sample, count).value_or(count * config_.model.sequence);
 }
 
-/// Returns the number of targets of a step, as samples.targets() does, on every rank. If the tokens
-/// have to be read for it, each rank reads those of its own micro-batches; collective over the data
-/// group then.
+/// Returns the number of targets of the step, as samples.targets() does, on every rank. If the
+/// tokens have to be read for it, each rank reads those of its own micro-batches; collective over
+/// the data group then.
 template <class T>
-std::optional<Index> TypedEngine<T>::count_targets(Index step,
-                                                   const data::BatchSource& samples) const {
+std::optional<Index> TypedEngine<T>::count_targets(const data::BatchSource& samples) const {
   const data::BatchPlan& plan = blueprint_.batches;
-  if (!samples.counts_by_reading())
-    return samples.targets(step * plan.global_batch, plan.global_batch);
+  if (!samples.counts_by_reading()) return samples.targets(plan.begin, plan.global_batch);
   std::uint64_t count = 0;
   for (Index round = 0; round < plan.rounds(); ++round) {
     const bool is_mine = plan.has(data_.rank(), round) &&
                          plan.part(data_.rank(), round) % plan.sequence == 0;  // once, not by part
     if (is_mine)
       count += static_cast<std::uint64_t>(
-          targets(plan.first_sample(step, data_.rank(), round), plan.micro_batch, samples));
+          targets(plan.first_sample(data_.rank(), round), plan.micro_batch, samples));
   }
   grid_.data().sum({&count, 1});
   return static_cast<Index>(count);
 }
 
-/// Returns the number of targets of a step, or of its pairs, by which its sums are divided.
+/// Returns the number of targets of the step, or of its pairs, by which its sums are divided.
 template <class T>
-Index TypedEngine<T>::divisor(Index step, const data::BatchSource& samples) const {
+Index TypedEngine<T>::divisor(const data::BatchSource& samples) const {
   if (!buffers_.preference) return step_targets_;
-  const Index count = blueprint_.batches.global_batch;
-  return samples.pairs(step * count, count, nullptr).value_or(0);
+  const data::BatchPlan& plan = blueprint_.batches;
+  return samples.pairs(plan.begin, plan.global_batch, nullptr).value_or(0);
 }
 
 /// Compares the two computations of a step before anything is updated (see Verification).
@@ -264,7 +274,7 @@ template <class T>
 void TypedEngine<T>::verify(Index step, const data::BatchSource& samples) {
   verification_->require_agreement(step, *buffers_.hashes, [&](const Computation& by) {
     data_.traffic().end_step();
-    run_rounds(step, samples, by);
+    run_rounds(samples, by);
     buffers_.hashes->read(buffers_.model->exec());
     buffers_.model->exec().fence("kzero::engine::hashes_read");
   });
@@ -272,13 +282,11 @@ void TypedEngine<T>::verify(Index step, const data::BatchSource& samples) {
 
 /// Loads the micro-batch that a round deals to rank `dealt_to`. Returns nullopt if there is none.
 template <class T>
-std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index step,
-                                                 Index round, Index dealt_to,
-                                                 const data::BatchSource& samples) {
+std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index round,
+                                                 Index dealt_to, const data::BatchSource& samples) {
   if (!plan.has(dealt_to, round)) return std::nullopt;
   const runtime::ProfileRegion region([] { return "kzero::engine::load_batch"; });
-  return buffers_.batches.load(buffers_.model->exec(), samples,
-                               plan.first_sample(step, dealt_to, round));
+  return buffers_.batches.load(buffers_.model->exec(), samples, plan.first_sample(dealt_to, round));
 }
 
 /// Waits for this rank's sums of a step, then adds the sums of all ranks in one control message:
@@ -327,20 +335,18 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
 
 /// Enqueues the computation of a step's losses and gradients.
 template <class T>
-void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
-                                const Computation& by) {
+void TypedEngine<T>::run_rounds(const data::BatchSource& samples, const Computation& by) {
   const data::BatchPlan& plan = blueprint_.batches;
-  const auto scale =
-      static_cast<float>(scaler_.scale() / static_cast<double>(divisor(step, samples)));
+  const auto scale = static_cast<float>(scaler_.scale() / static_cast<double>(divisor(samples)));
   const auto mean_scale =
       static_cast<float>(scaler_.scale() * static_cast<double>(plan.micro_batch) /
                          static_cast<double>(plan.global_batch));
   const Index dealt_to = by.dealt_to(data_.rank(), plan.ranks);
   buffers_.step_sums.clear(buffers_.model->exec());
   for (Index round = 0; round < plan.rounds(); ++round) {
-    std::optional<model::Batch> batch = load(plan, step, round, dealt_to, samples);
+    std::optional<model::Batch> batch = load(plan, round, dealt_to, samples);
     if (batch) {
-      batch->training_sample = plan.first_sample(step, dealt_to, round);
+      batch->training_sample = plan.first_sample(dealt_to, round);
       batch->mean_scale = mean_scale;
       batch->expert_choices = buffers_.step_sums.expert_choices();
     }
@@ -423,6 +429,7 @@ std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, 
   data::BatchPlan plan = step;
   plan.global_batch = micro_batches * step.micro_batch;
   plan.by_node = false;
+  plan.begin = 0;
   const tensor::Execution& exec = buffers_.model->exec();
   const StepSums& sums = buffers_.step_sums;
   sums.clear(exec);
@@ -430,7 +437,7 @@ std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, 
   for (Index round = 0; round < plan.rounds(); ++round) {
     if (stops()) return std::nullopt;
     const Index slot = round % sums.rounds();
-    forward(load(plan, 0, round, data_.rank(), samples), sums.loss(slot));
+    forward(load(plan, round, data_.rank(), samples), sums.loss(slot));
     if (slot + 1 < sums.rounds() && round + 1 < plan.rounds()) continue;
     sums.read(exec);
     std::ranges::copy(sums.losses(slot + 1), std::back_inserter(mine));

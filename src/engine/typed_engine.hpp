@@ -34,6 +34,7 @@ class TypedEngine : public Engine {
   StepResult step(Index step, const data::BatchSource& samples) override;
   std::optional<double> evaluate_until(const StopQuestion& stops, Index micro_batches,
                                        const data::BatchSource& samples) override;
+  data::BatchSizes& batch_sizes() override { return batch_sizes_; }
   optim::LossScaler& scaler() override { return scaler_; }
   optim::SpikeRule& spike_rule() override { return spike_rule_; }
   std::span<SpanRecord> spans() override { return buffers_.spans; }
@@ -52,15 +53,16 @@ class TypedEngine : public Engine {
     double divergence = 0;          // from a teacher, over all targets
   };
 
-  std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
-                                   Index dealt_to, const data::BatchSource& samples);
+  std::optional<model::Batch> load(const data::BatchPlan& plan, Index round, Index dealt_to,
+                                   const data::BatchSource& samples);
+  void enter(Index step);
   Index targets(Index first_sample, Index count, const data::BatchSource& samples) const;
-  std::optional<Index> count_targets(Index step, const data::BatchSource& samples) const;
-  Index divisor(Index step, const data::BatchSource& samples) const;
+  std::optional<Index> count_targets(const data::BatchSource& samples) const;
+  Index divisor(const data::BatchSource& samples) const;
   StepResult empty_step(StepResult result);
   Totals read_totals();
   RouterBalance balance_of(const std::vector<std::uint64_t>& choices) const;
-  void run_rounds(Index step, const data::BatchSource& samples, const Computation& by);
+  void run_rounds(const data::BatchSource& samples, const Computation& by);
   void verify(Index step, const data::BatchSource& samples);
   void forward_backward(const std::optional<model::Batch>& batch, Index round, float scale,
                         const Computation& by);
@@ -82,6 +84,7 @@ class TypedEngine : public Engine {
   Buffers<T> buffers_;
   const std::vector<UnitState> states_;  // of all units, in order
   OptimizerStep<T> optimizer_step_;
+  data::BatchSizes batch_sizes_;
   optim::LossScaler scaler_;
   optim::SpikeRule spike_rule_;
   Index optimizer_start_ = 0;

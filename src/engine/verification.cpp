@@ -168,7 +168,7 @@ std::string Verification::describe(Index step, Index micro_batch, Index others,
   const RankNames names(grid_);
   if (!grid_.world().is_root()) return grid_.world().broadcast("");
   const data::Turn turn = plan_.turn(micro_batch);
-  const Index sample = plan_.first_sample(step, turn.rank, turn.round);
+  const Index sample = plan_.first_sample(turn.rank, turn.round);
   std::string place = "its loss";
   if (verdict.place > 0) {
     const Index unit = order_[verdict.place - 1];

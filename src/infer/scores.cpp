@@ -170,7 +170,7 @@ std::vector<double> score(ForwardModel& model, const grid::Group& data, const Ro
       model.token_losses({}, {}, {});
       continue;
     }
-    const Index first = plan.first_sample(0, data.rank(), round);
+    const Index first = plan.first_sample(data.rank(), round);
     read_batch(rows, first, shape, inputs, targets);
     model.token_losses(own_inputs, own_targets, losses);
     for (std::size_t at = 0; at < own; at += chunk) {

@@ -53,7 +53,7 @@ class TeachingModel : public ForwardModel {
  private:
   /// The bytes of those positions of this rank's part of the batch that the data has.
   std::string own_positions() const {
-    const Index length = shape().sequence, first = plan_.first_sample(0, data_.rank(), round_);
+    const Index length = shape().sequence, first = plan_.first_sample(data_.rank(), round_);
     const Index own = shape().batch * length / part().size, begin = part().rank * own;
     std::string bytes;
     for (Index at = begin; at < begin + own;) {

@@ -65,6 +65,16 @@ std::string peak_line(const StartRecord& record) {
          ";\n            other work disturbed them, so MFU will be too large: set run.peak_tflops";
 }
 
+/// "4.1 k tokens", or "4.1 k tokens, 8.2 k from step 100 on".
+std::string tokens_text(const StartRecord& record) {
+  const auto count = [](Index tokens) { return format_count(static_cast<double>(tokens)); };
+  if (record.phases.empty()) return count(record.tokens_per_step) + " tokens";
+  std::string text = count(record.phases.front().tokens) + " tokens";
+  for (const StepTokens& phase : std::span(record.phases).subspan(1))
+    text += fmt::format(", {} from step {} on", count(phase.tokens), phase.first_step);
+  return text;
+}
+
 std::string limit_line(const TimeLimit& limit) {
   const std::string left =
       fmt::format("{} left by {}", format_seconds(limit.seconds_left), limit.source);
@@ -132,12 +142,9 @@ Index Console::columns() const {
 }
 
 Progress Console::progress(const StepMeans& means) const {
-  return {last_,
-          steps_,
-          means.loss(),
-          means.tokens_per_second(),
-          means.mfu(),
-          pace_.seconds() * static_cast<double>(std::max<Index>(0, steps_ - last_.step - 1))};
+  return {last_,        steps_,
+          means.loss(), means.tokens_per_second(),
+          means.mfu(),  pace_.seconds() * work_.between(last_.step + 1, steps_)};
 }
 
 std::string Console::erasure() const { return is_drawn_ ? erase : ""; }
@@ -163,6 +170,7 @@ void Console::print_line(const std::string& text) {
 
 void Console::start(const StartRecord& record) {
   steps_ = record.steps;
+  work_ = StepWork(record.phases);
   std::vector<std::string> versions;
   for (const auto& [name, version] : record.versions)
     versions.push_back(fmt::format("{} {}", name, version));
@@ -181,8 +189,7 @@ void Console::start(const StartRecord& record) {
                          record.stage));
   print_line(plan_line(record.planned_memory));
   print_line(
-      fmt::format("steps       {} of {} tokens{}", record.steps,
-                  format_count(static_cast<double>(record.tokens_per_step)),
+      fmt::format("steps       {} of {}{}", record.steps, tokens_text(record),
                   record.first_step > 0 ? fmt::format(", resuming at {}", record.first_step) : ""));
   if (record.peak.flops_per_second > 0) print_line(peak_line(record));
   is_peak_measured_ = record.peak.measured_width > 0;
@@ -193,7 +200,7 @@ void Console::start(const StartRecord& record) {
 
 void Console::step(const StepRecord& record) {
   last_ = record;
-  pace_.add(record.seconds);
+  pace_.add(record.seconds / work_.of(record.step));
   interval_.add(record);
   job_.add(record);
   shown_ = interval_;

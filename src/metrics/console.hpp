@@ -89,7 +89,8 @@ class Console {
   StepMeans interval_, job_;  // since the last line; since the start
   StepMeans shown_;           // of the live line, and of the last loss
   std::vector<Evaluated> evaluated_;
-  SteadyPace pace_;
+  StepWork work_;    // of the run's steps
+  SteadyPace pace_;  // of a step of the first batch
   Index skipped_ = 0;
   bool is_peak_measured_ = false;
   bool is_running_ = false;  // between the first step and the summary: the live line has content

@@ -104,6 +104,14 @@ Json planned_json(const StartRecord& record) {
   return {{"memory", std::move(memory)}, {"traffic", std::move(traffic)}};
 }
 
+/// Each with its first step and the tokens of its steps; empty if all steps have the same.
+Json phases_json(const std::vector<StepTokens>& phases) {
+  Json all = Json::array();
+  for (const StepTokens& phase : phases)
+    all.push_back({{"first_step", phase.first_step}, {"tokens_per_step", phase.tokens}});
+  return all;
+}
+
 Json peak_json(const Peak& peak) {
   return {{"flops_per_second", peak.flops_per_second},
           {"source", peak.measured_width > 0 ? "measured" : "run.peak_tflops"},
@@ -137,6 +145,7 @@ void JsonlSink::write(const StartRecord& record) {
                          {"load_seconds", record.load_seconds},
                          {"process_seconds", record.process_seconds},
                          {"tokens_per_step", record.tokens_per_step},
+                         {"phases", phases_json(record.phases)},
                          {"peak", peak_json(record.peak)},
                          {"data", data_json(record.data)},
                          {"bits_depend_on", record.bits_depend_on},

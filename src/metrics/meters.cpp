@@ -33,6 +33,20 @@ void SteadyPace::add(double seconds) {
   mean_ += (median_.value() - mean_) / added_;
 }
 
+double StepWork::of(Index step) const { return between(step, step + 1); }
+
+double StepWork::between(Index first, Index end) const {
+  double work = phases_.empty() ? static_cast<double>(std::max<Index>(0, end - first)) : 0;
+  for (std::size_t i = 0; i < phases_.size(); ++i) {
+    const Index begin = std::max(first, phases_[i].first_step);
+    const Index last = i + 1 < phases_.size() ? std::min(end, phases_[i + 1].first_step) : end;
+    const auto steps = static_cast<double>(std::max<Index>(0, last - begin));
+    work += steps * static_cast<double>(phases_[i].tokens) /
+            static_cast<double>(phases_.front().tokens);
+  }
+  return work;
+}
+
 void StepMeans::add(const StepRecord& record) {
   tokens_ += record.tokens;
   seconds_ += record.seconds;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "base/types.hpp"
 #include "metrics/records.hpp"
@@ -44,6 +46,21 @@ class SteadyPace {
   MovingMedian median_;
   double added_ = 0;
   double mean_ = 0;
+};
+
+/// The work of steps, in steps of a run's first batch. Without phases each step counts 1.
+class StepWork {
+ public:
+  StepWork() = default;
+  explicit StepWork(std::vector<StepTokens> phases) : phases_(std::move(phases)) {}
+
+  double of(Index step) const;
+
+  /// Of the steps [first, end).
+  double between(Index first, Index end) const;
+
+ private:
+  std::vector<StepTokens> phases_;
 };
 
 /// Means over several steps, for example from one line of output to the next.

@@ -63,6 +63,12 @@ struct Peak {
   bool is_disturbed = false;    // other work used the cores during the measurement
 };
 
+/// Steps from `first_step` on, which read this many tokens each.
+struct StepTokens {
+  Index first_step = 0;
+  Index tokens = 0;
+};
+
 struct StartRecord {
   std::vector<std::pair<std::string, std::string>> versions{};  // name, version; in printing order
   std::string git_hash{};
@@ -76,11 +82,12 @@ struct StartRecord {
   Index stage = 0;
   std::string precision{};
   Index parameters = 0;
-  Index steps = 0;             // of all jobs of the run
-  Index first_step = 0;        // 0, or the first step of a restart
-  double load_seconds = 0;     // finding, verifying and loading its checkpoint
-  double process_seconds = 0;  // since the process began
-  Index tokens_per_step = 0;
+  Index steps = 0;                   // of all jobs of the run
+  Index first_step = 0;              // 0, or the first step of a restart
+  double load_seconds = 0;           // finding, verifying and loading its checkpoint
+  double process_seconds = 0;        // since the process began
+  Index tokens_per_step = 0;         // of the first step of this job
+  std::vector<StepTokens> phases{};  // of the run, if its batch changes; otherwise empty
   Peak peak{};
   DataSummary data{};
   std::vector<std::string> bits_depend_on{};

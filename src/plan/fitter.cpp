@@ -1,6 +1,7 @@
 #include "plan/fitter.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "deck/rules.hpp"
@@ -69,7 +70,9 @@ bool Fitter::holds_states(deck::Config config) const {
 
 // A larger micro-batch may need less: without a second round nothing is accumulated.
 std::optional<Entry> Fitter::largest_micro_batch(deck::Config config) const {
-  const Index batch = config.train.global_batch;
+  Index batch = config.train.global_batch;  // a divisor of that of every phase
+  for (const deck::BatchPhase& phase : config.train.phases)
+    batch = std::gcd(batch, phase.global_batch);
   if (config.train.sequence_chunks > 1) return attempt(config);
   for (Index micro = batch / config.grid.data; micro > 0; --micro) {
     if (batch % micro != 0) continue;

@@ -33,6 +33,20 @@ Json as_json(const Campaign& campaign) {
   return json;
 }
 
+Json as_json(const std::vector<PlannedPhase>& phases) {
+  Json all = Json::array();
+  for (const PlannedPhase& phase : phases) {
+    all.push_back({{"first_step", phase.first_step},
+                   {"steps", phase.steps},
+                   {"sequences", phase.sequences},
+                   {"micro_batches", phase.micro_batches},
+                   {"rounds", phase.rounds},
+                   {"total_bytes", phase.total_bytes},
+                   {"sent_bytes", phase.sent_bytes}});
+  }
+  return all;
+}
+
 Json as_json(const Entry& entry) {
   if (!entry.refusal.empty()) return {{"ranks", entry.ranks()}, {"refused", entry.refusal}};
   Json json = as_json(static_cast<const Footprint&>(entry));
@@ -59,6 +73,8 @@ Json as_json(const Entry& entry) {
   json["notes"] = entry.notes;
   if (!entry.shortage.empty()) json["too_large"] = entry.shortage;
   if (entry.campaign) json["campaign"] = as_json(*entry.campaign);
+  json["run_tokens"] = entry.run_tokens;
+  if (!entry.phases.empty()) json["phases"] = as_json(entry.phases);
   json["threads"] = entry.threads;
   json["precision"] = std::string(name_of(entry.precision));
   json["micro_batch"] = entry.micro_batch;

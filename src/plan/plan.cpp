@@ -78,6 +78,31 @@ Index nccl_bytes(const deck::Config& config, const StepOutline& outline) {
          nccl_bytes_of(config.grid.tensor, tensor);
 }
 
+/// Plans each phase of a run as one of its own, and adds up their tokens.
+void add_phases(const deck::Config& config, const engine::Blueprint& run, Index threads,
+                const model::Family& family, Entry& entry) {
+  entry.run_tokens = 0;
+  deck::Config one = config;
+  one.train.phases.clear();
+  for (std::size_t i = 0; i < run.phases.size(); ++i) {
+    one.train.global_batch = run.phases[i].batches.global_batch;
+    const engine::Blueprint blueprint(one, one.grid.data, {0, one.grid.tensor}, family);
+    const Index first = run.phases[i].first_step;
+    const Index end = i + 1 < run.phases.size() ? run.phases[i + 1].first_step : config.train.steps;
+    PlannedPhase phase{.first_step = first,
+                       .steps = end - first,
+                       .sequences = one.train.global_batch,
+                       .micro_batches = blueprint.batches.micro_batches(),
+                       .rounds = blueprint.batches.rounds()};
+    for (const Index bytes : engine::planned_bytes(one, blueprint, threads))
+      phase.total_bytes += bytes;
+    for (const metrics::TrafficRow& row : traffic_of(one, blueprint))
+      phase.sent_bytes += row.bytes_per_step;
+    entry.run_tokens += phase.steps * phase.sequences * config.model.sequence;
+    entry.phases.push_back(phase);
+  }
+}
+
 }  // namespace
 
 Index Entry::sent_bytes() const {
@@ -121,6 +146,8 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.precision = config.train.precision;
   entry.width = config.model.hidden;
   entry.tokens = config.train.global_batch * config.model.sequence;
+  entry.run_tokens = entry.tokens * config.train.steps;
+  if (!config.train.phases.empty()) add_phases(config, blueprint, threads, family, entry);
   entry.checkpoint_bytes =
       param::bytes_per_element(blueprint.state_arrays()) * entry.trained_parameters;
   entry.keeps_sums = keeps_sums(blueprint.sums);

@@ -16,6 +16,17 @@
 
 namespace kzero::plan {
 
+/// What differs in a phase of the run (train.phase).
+struct PlannedPhase {
+  Index first_step = 0;
+  Index steps = 0;
+  Index sequences = 0;      // of a batch
+  Index micro_batches = 0;  // of all ranks in a step
+  Index rounds = 0;         // micro-batches of a rank in a step, at most
+  Index total_bytes = 0;    // that a rank would need for this phase alone
+  Index sent_bytes = 0;     // of one rank per step
+};
+
 struct Entry : Footprint {
   Index threads = 1;  // per rank
   Index layers = 0;
@@ -27,7 +38,9 @@ struct Entry : Footprint {
   deck::Recompute recompute;
   Dtype precision = Dtype::fp32;
   Index width = 0;                             // of the model
-  Index tokens = 0;                            // per step, of all ranks
+  Index tokens = 0;                            // per step of the first phase, of all ranks
+  Index run_tokens = 0;                        // of all steps
+  std::vector<PlannedPhase> phases{};          // of a run whose batch changes; otherwise empty
   Index nccl_bytes = 0;                        // an estimate, not part of `memory`
   Index checkpoint_bytes = 0;                  // master weights and optimizer states, of all ranks
   std::vector<metrics::TrafficRow> traffic{};  // of one rank per step

@@ -133,6 +133,21 @@ std::string adapters_line(const Entry& entry) {
                      format_bytes(entry.frozen_bytes));
 }
 
+/// Empty unless the batch changes.
+std::string phase_lines(const Entry& entry) {
+  if (entry.phases.empty()) return "";
+  std::string text = fmt::format("{:<12}{:>10}{:>11}{:>15}{:>9}{:>14}{:>14}\n", "phase", "steps",
+                                 "sequences", "micro-batches", "rounds", "a rank", "sent a step");
+  for (const PlannedPhase& phase : entry.phases) {
+    text += fmt::format("from {:<7}{:>10}{:>11}{:>15}{:>9}{:>14}{:>14}\n", phase.first_step,
+                        phase.steps, phase.sequences, phase.micro_batches, phase.rounds,
+                        format_bytes(phase.total_bytes), format_bytes(phase.sent_bytes));
+  }
+  return text +
+         fmt::format("tokens      {} of the run; traffic and times are those of the first phase\n",
+                     metrics::format_count(static_cast<double>(entry.run_tokens)));
+}
+
 std::string full(const Entry& entry) {
   std::string text = fmt::format(
       "grid        {} data x {} tensor ranks{}\n"
@@ -156,6 +171,7 @@ std::string full(const Entry& entry) {
   line("sum", entry.total_bytes());
   if (entry.nccl_bytes > 0)
     text += fmt::format("  {:<14}{:>14} more, estimated\n", "NCCL", format_bytes(entry.nccl_bytes));
+  text += phase_lines(entry);
   if (entry.traffic.empty()) text += "traffic     none\n";
   if (!entry.traffic.empty()) text += metrics::traffic_table(entry.traffic) + '\n';
   if (!entry.keeps_sums.empty())

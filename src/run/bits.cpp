@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/checksum.hpp"
-#include "data/sampler.hpp"
+#include "data/batch_sizes.hpp"
 #include "deck/changes.hpp"
 
 namespace kzero::run {
@@ -34,10 +34,12 @@ bool has_effect(std::string_view change, const deck::Config& config) {
 }  // namespace
 
 std::vector<std::string> rank_dependence(const deck::Config& config) {
-  const data::BatchPlan batches{config.train.global_batch, config.grid.data,
-                                config.train.micro_batch};
+  const auto has_several = [&](const data::Phase& phase) {
+    return phase.size / config.train.micro_batch > 1;
+  };
   std::vector<std::string> reasons;
-  if (config.zero.accumulate == deck::Accumulate::local && batches.micro_batches() > 1)
+  if (config.zero.accumulate == deck::Accumulate::local &&
+      std::ranges::any_of(data::BatchSizes(config.train).phases(), has_several))
     reasons.emplace_back("zero.accumulate = \"local\"");
   if (config.zero.reduction == deck::ReductionOrder::library)
     reasons.emplace_back("zero.reduction = \"library\"");
@@ -45,13 +47,16 @@ std::vector<std::string> rank_dependence(const deck::Config& config) {
 }
 
 std::vector<std::string> bits_depend_on(const deck::Config& config, const std::string& arithmetic) {
+  std::string sizes = fmt::format("{}", config.train.global_batch);
+  for (const deck::BatchPhase& phase : config.train.phases)
+    sizes += fmt::format(", then {}", phase.global_batch);
   std::vector<std::string> items{
       "the deck's model",
       "data",
       "seed",
       "optimizer",
-      fmt::format("micro-batches of {} of {}, added in {} blocks", config.train.micro_batch,
-                  config.train.global_batch, config.train.sum_blocks),
+      fmt::format("micro-batches of {} of {}, added in {} blocks", config.train.micro_batch, sizes,
+                  config.train.sum_blocks),
       fmt::format("train.sequence_chunks {}", config.train.sequence_chunks),
       fmt::format("grid.tensor {}", config.grid.tensor),
       std::string(name_of(config.train.precision))};

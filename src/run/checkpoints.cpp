@@ -62,6 +62,19 @@ std::string note_on_weights_alone(const checkpoint::Manifest& m, bool goes_on,
       m.optimizer);
 }
 
+/// Says what another size of batches does to the order of samples. Empty if it is the same.
+std::string batch_note(const checkpoint::Manifest& m, std::span<const std::string> changes,
+                       Index size) {
+  const auto concerns = [](const std::string& change) {
+    return change.starts_with("train.global_batch") || change.starts_with("train.phase");
+  };
+  if (std::ranges::none_of(changes, concerns)) return "";
+  return fmt::format(
+      "batches have {} sequences from step {} on; their first sample is number {}, the next in the "
+      "order, so none is repeated or left out",
+      size, m.step, m.samples);
+}
+
 /// Weights that a run has resumed are not those of another folder that its deck names now.
 bool has_other_source(const checkpoint::Manifest& manifest, const deck::Model& now) {
   const auto saved = deck::recorded(manifest.deck);
@@ -206,12 +219,14 @@ std::optional<Index> Checkpoints::resume() {
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row,
                            norms.skipped_in_row);
   engine_.spike_rule().restore(norms.norms, norms.skipped);
+  engine_.batch_sizes().continue_at(m.step, m.samples);
   // The loss on different data has a different range.
   losses_ = LossRange(m.data_digest == provenance_.data_digest ? m.loss : std::nullopt);
   console_.note("resumed from " + found->path.string());
   warn_if_beyond_range(m.step);
   const std::vector<std::string> changes = deck::changes(m.deck, request_.deck);
   for (const std::string& change : changes) console_.note(change);
+  console_.note(batch_note(m, changes, engine_.batch_sizes().size(m.step)));
   console_.note(rate_warning(m, config_));
   const auto reasons = bit_changes(m, changes, config_, provenance_);
   console_.note(reasons.empty()
@@ -234,7 +249,7 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.stage = config_.zero.stage;
   m.precision = name_of(config_.train.precision);
   m.step = steps_done;
-  m.samples = steps_done * config_.train.global_batch;
+  m.samples = engine_.batch_sizes().first_sample(steps_done);
   m.tokens = m.samples * config_.model.sequence;
   m.loss_scale = scaler.scale();
   m.scale_good_steps = scaler.good_steps();

@@ -131,7 +131,8 @@ bool Evaluations::validate(const engine::StopQuestion& stops) {
   const auto begin = Clock::now();
   const Index batches = config_.train.validation_batches;
   const auto loss = engine_.evaluate_until(
-      stops, batches * engine_.blueprint().batches.micro_batches(), *dataset_.validation);
+      stops, batches * engine_.blueprint().phases.front().batches.micro_batches(),
+      *dataset_.validation);
   if (!loss) {
     note_stopped(fmt::format("validation after step {}", begun_.step));
     return false;

@@ -14,10 +14,9 @@ namespace {
 // Records become rarer as a run gets longer. A week-long run has about 800.
 constexpr double record_share = 0.01;  // least time between records, as a share of the time so far
 
-/// Returns the number of operations that the deck assigns to this rank in a step.
+/// Returns the number of operations that the deck assigns to this rank in a step of a phase.
 double operations_of(const deck::Config& config, const engine::Blueprint& blueprint,
-                     const grid::ProcessGrid& grid) {
-  const data::BatchPlan& plan = blueprint.batches;
+                     const data::BatchPlan& plan, const grid::ProcessGrid& grid) {
   Index sequences = 0;
   for (Index round = 0; round < plan.rounds(); ++round)
     sequences += plan.has(grid.data().rank(), round) ? plan.micro_batch : 0;
@@ -32,7 +31,8 @@ double operations_of(const deck::Config& config, const engine::Blueprint& bluepr
 NodeTimes::NodeTimes(const deck::Config& config, const engine::Machinery& machinery,
                      const engine::Blueprint& blueprint, metrics::Console& console,
                      metrics::JsonlSink* sink, const MinInterval& min_interval, EnergyMeter* energy)
-    : world_(machinery.grid.world()),
+    : blueprint_(blueprint),
+      world_(machinery.grid.world()),
       data_(*machinery.data),
       tensor_(*machinery.tensor),
       console_(console),
@@ -41,11 +41,31 @@ NodeTimes::NodeTimes(const deck::Config& config, const engine::Machinery& machin
       min_interval_(min_interval),
       energy_(energy != nullptr && energy->is_on() ? energy : nullptr) {
   const std::vector<std::string> hosts = world_.gather(runtime::host_name());
-  std::vector<double> operations =
-      world_.all_gather(operations_of(config, blueprint, machinery.grid));
+  for (const engine::StepPlan& phase : blueprint.phases) {
+    operations_.push_back(
+        world_.all_gather(operations_of(config, blueprint, phase.batches, machinery.grid)));
+  }
+  begin_interval();
   if (!world_.is_root()) return;
   groups_.emplace(hosts);
-  slow_nodes_.emplace(*groups_, std::move(operations), share_);
+  slow_nodes_.emplace(*groups_, operations_.front(), share_);
+}
+
+void NodeTimes::begin_interval() {
+  interval_ = {};
+  interval_.of_phases.resize(blueprint_.phases.size());
+}
+
+/// Returns the operations of each rank in a step, as the mean over the interval.
+std::vector<double> NodeTimes::mean_operations() const {
+  std::vector<double> mean(operations_.front().size());
+  for (std::size_t phase = 0; phase < operations_.size(); ++phase) {
+    const double share = static_cast<double>(interval_.of_phases[phase]) /
+                         static_cast<double>(std::max<Index>(1, interval_.steps));
+    for (std::size_t rank = 0; rank < mean.size(); ++rank)
+      mean[rank] += share * operations_[phase][rank];
+  }
+  return mean;
 }
 
 void NodeTimes::add_since(const Point& begin) {
@@ -93,12 +113,13 @@ void NodeTimes::report_if_due(Index steps_done) {
   due_ = false;
   gather();
   if (world_.is_root()) {
+    slow_nodes_->weigh(mean_operations());
     const auto lines = slow_nodes_->judge(interval_.times, interval_.steps);
     for (const std::string& line : lines) console_.note(line);
     const double since = unwritten_.times.front().seconds;
     if (!lines.empty() || since >= record_share * (written_ + since)) write(steps_done);
   }
-  interval_ = {};
+  begin_interval();
 }
 
 void NodeTimes::write(Index steps_done) {
@@ -117,7 +138,7 @@ void NodeTimes::write(Index steps_done) {
 
 void NodeTimes::finish(Index steps_done) {
   gather();
-  interval_ = {};
+  begin_interval();
   if (!world_.is_root() || total_.steps == 0) return;
   if (unwritten_.steps > 0) write(steps_done);
   const metrics::NodesRecord record =

@@ -25,8 +25,8 @@ struct MinInterval {
 class NodeTimes {
  public:
   /// `sink` is null if nothing is recorded. With `energy`, records have the joules since the last
-  /// one, and nobody else may take them. All arguments except the deck and the blueprint must
-  /// outlive the object. Collective over all ranks of the grid.
+  /// one, and nobody else may take them. All arguments except the deck must outlive the
+  /// object. Collective over all ranks of the grid.
   NodeTimes(const deck::Config& config, const engine::Machinery& machinery,
             const engine::Blueprint& blueprint, metrics::Console& console, metrics::JsonlSink* sink,
             const MinInterval& min_interval = {}, EnergyMeter* energy = nullptr);
@@ -37,6 +37,7 @@ class NodeTimes {
     ++interval_.steps;
     const Point begin = now();
     auto result = run();
+    ++interval_.of_phases[blueprint_.phase];
     add_since(begin);
     return result;
   }
@@ -57,6 +58,7 @@ class NodeTimes {
   /// The steps of an interval and, on the root, the times of all ranks in them.
   struct Interval {
     Index steps = 0;
+    std::vector<Index> of_phases{};  // the steps of each phase of the run
     std::vector<RankTime> times{};
 
     void add(const Interval& other);
@@ -74,6 +76,10 @@ class NodeTimes {
   void gather();
   void write(Index steps_done);
 
+  std::vector<double> mean_operations() const;
+  void begin_interval();
+
+  const engine::Blueprint& blueprint_;
   const grid::Group& world_;
   comm::Communicator& data_;
   comm::Communicator& tensor_;
@@ -82,7 +88,8 @@ class NodeTimes {
   double share_;
   MinInterval min_interval_;
   EnergyMeter* energy_;
-  std::optional<NodeGroups> groups_;  // on the root, like slow_nodes_
+  std::vector<std::vector<double>> operations_;  // of each phase's steps, of each rank
+  std::optional<NodeGroups> groups_;             // on the root, like slow_nodes_
   std::optional<SlowNodes> slow_nodes_;
   RankTime mine_;               // of this rank, since the last gather()
   Interval interval_;           // since the last gather()

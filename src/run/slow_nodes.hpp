@@ -9,6 +9,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "run/node_groups.hpp"
@@ -21,6 +22,9 @@ class SlowNodes {
   /// with more operations may take proportionally longer. `share` is run.slow_node_share; 0: no
   /// node is ever slow.
   SlowNodes(const NodeGroups& groups, std::vector<double> operations, double share);
+
+  /// Sets other numbers of operations for the next intervals.
+  void weigh(std::vector<double> operations) { operations_ = std::move(operations); }
 
   /// Judges the ranks' times in an interval of `steps` steps. Returns the lines to print: one for
   /// each node that has become slow or is no longer slow, and one that counts any beyond the first

@@ -61,9 +61,9 @@ std::optional<metrics::PackingSummary> packing_of(const data::Blend& training) {
 
 }  // namespace
 
-metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset) {
+metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset,
+                                Index samples) {
   const data::Blend& training = *dataset.training;
-  const Index samples = config.train.steps * config.train.global_batch;
   metrics::DataSummary summary{
       .sequences = training.windows(),
       .epochs = static_cast<double>(samples) / static_cast<double>(training.windows()),

@@ -14,7 +14,8 @@
 namespace kzero::run {
 
 /// Summarizes a dataset without problems.
-metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset);
+metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset,
+                                Index samples);
 
 /// Returns a line for each setting that is allowed but probably unintended: validation or an
 /// evaluation that reads sequences more than once, and validation data that are never used.

@@ -1,5 +1,6 @@
 #include "run/trainer.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <optional>
@@ -75,6 +76,8 @@ class Trainer {
   runtime::StopRules stop_rules() const;
   void require_no_stop_file() const;
   std::vector<std::string> notes(Index first_step) const;
+  std::vector<metrics::StepTokens> phases() const;
+  std::vector<metrics::TrafficRow> expected_traffic(Index step) const;
   void announce(Index first_step);
   void report(Index step, const engine::StepResult& result, double seconds);
   std::optional<Ending> evaluate(Index steps_done, bool is_restart = false);
@@ -99,6 +102,7 @@ class Trainer {
   std::string arithmetic_, bits_;  // bits_digest(), as text
   Index resident_at_start_ = 0;    // before the engine allocates memory
   std::unique_ptr<engine::Engine> engine_;
+  std::vector<Index> steps_of_phases_;  // with targets, of this job
   metrics::Peak peak_;
   metrics::Throughput throughput_;
   double tokens_ = 0;  // of this job's steps
@@ -144,6 +148,7 @@ void Trainer::prepare() {
   grid::collectively(grid_.world(), [&] {
     engine_ = engine::make_engine(config_, std::move(blueprint), *machinery_);
   });
+  steps_of_phases_.resize(engine_->blueprint().phases.size());
   peak_ = engine::find_peak(config_, grid_.world(), *machinery_->gemm);
   throughput_ = {model::flops_per_token(engine_->blueprint().training.trace()),
                  peak_.flops_per_second};
@@ -219,6 +224,25 @@ std::vector<std::string> Trainer::notes(Index first_step) const {
   return all;
 }
 
+/// Returns the phases of the run if it has several.
+std::vector<metrics::StepTokens> Trainer::phases() const {
+  std::vector<metrics::StepTokens> found;
+  const std::vector<data::Phase>& all = engine_->batch_sizes().phases();
+  found.reserve(all.size());
+  for (const data::Phase& phase : all)
+    found.push_back({phase.first_step, phase.size * config_.model.sequence});
+  return all.size() > 1 ? found : std::vector<metrics::StepTokens>();
+}
+
+/// Returns the expected traffic of a step, as the mean over the steps of this job so far; before
+/// the first, of step `step`.
+std::vector<metrics::TrafficRow> Trainer::expected_traffic(Index step) const {
+  std::vector<Index> steps = steps_of_phases_;
+  if (std::ranges::all_of(steps, [](Index count) { return count == 0; }))
+    steps[engine_->batch_sizes().phase_of(step)] = 1;
+  return engine::expected_traffic(config_, engine_->blueprint(), steps, grid_.data().rank());
+}
+
 void Trainer::announce(Index first_step) {
   metrics::StartRecord record;
   record.versions = runtime::build_facts();
@@ -237,19 +261,20 @@ void Trainer::announce(Index first_step) {
   record.first_step = first_step;
   record.load_seconds = checkpoints_->load_seconds();
   record.process_seconds = runtime::process_seconds();
-  record.tokens_per_step = config_.train.global_batch * config_.model.sequence;
+  record.tokens_per_step = engine_->batch_sizes().size(first_step) * config_.model.sequence;
+  record.phases = phases();
   if (deadline_ && !config_.checkpoint.folder.empty()) {
     record.limit = {std::string(deadline_->source), deadline_->seconds - runtime::process_seconds(),
                     config_.run.stop_margin};
   }
   record.peak = peak_;
-  record.data = summary_of(config_, inputs_.dataset);
+  record.data = summary_of(config_, inputs_.dataset,
+                           engine_->batch_sizes().first_sample(config_.train.steps));
   record.bits_depend_on = bits_depend_on(config_, arithmetic_);
   record.bits = bits_;
   if (const auto& from = checkpoints_->resumed()) record.state = format_checksum(from->state);
   record.planned_memory = engine::categories(engine_->planned(), {});
-  record.planned_traffic =
-      engine::expected_traffic(config_, engine_->blueprint(), grid_.data().rank());
+  record.planned_traffic = expected_traffic(first_step);
   console_.start(record);
   for (const std::string& line : group_lines(config_.optimizer, engine_->blueprint().table))
     console_.note(line);
@@ -284,7 +309,7 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
   record.loss = result.loss;
   record.grad_norm = result.grad_norm;
   record.lr = result.lr;
-  record.tokens = config_.train.global_batch * config_.model.sequence;
+  record.tokens = engine_->batch_sizes().size(step) * config_.model.sequence;
   record.seconds = seconds;
   record.loss_scale = result.loss_scale;
   record.skipped = result.skipped;
@@ -338,9 +363,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   node_times_->finish(steps_done);
   record.memory = engine::memory_rows(grid_.world(), engine_->planned(), machinery_->ledger.peaks(),
                                       resident_at_start_);
-  record.traffic =
-      engine::counted(machinery_->traffic,
-                      engine::expected_traffic(config_, engine_->blueprint(), grid_.data().rank()));
+  record.traffic = engine::counted(machinery_->traffic, expected_traffic(steps_done));
   record.energy = energy_.total(tokens_, seconds_since(started_));
   console_.end(record);
   if (sink_) sink_->write(record);
@@ -364,6 +387,7 @@ Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
     const auto begin = Clock::now();
     const engine::StepResult result =
         node_times_->step([&] { return engine_->step(done, *inputs_.dataset.training); });
+    if (!result.is_empty()) ++steps_of_phases_[engine_->batch_sizes().phase_of(done)];
     report(done, result, seconds_since(begin));
     checkpoints_->add_loss(done, result);
     replay.compare(done, result);

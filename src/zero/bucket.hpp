@@ -1,6 +1,8 @@
 // The communication buffer of constant size (the paper's C_B, section 6.2).
 #pragma once
 
+#include <span>
+
 #include "comm/backends.hpp"
 #include "comm/communicator.hpp"
 #include "memory/arenas.hpp"
@@ -14,8 +16,10 @@ class Bucket {
   /// Allocates at most `bytes` from the buckets category, but at least one element per rank and
   /// slot. Never allocates more than the largest unit needs. Allocates nothing for a single rank.
   /// With overlap, two slots serve units that do not fit: one is filled while the other is summed.
+  /// Serves reductions of the plan `sums` and of those in `later`, which differ in the number of
+  /// micro-batches.
   Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, const param::FlatLayout& layout,
-         comm::Overlap overlap, const SumPlan& sums);
+         comm::Overlap overlap, const SumPlan& sums, std::span<const SumPlan> later = {});
 
   /// The number of elements of each rank's shard that a slot serves at a time.
   Index slice() const { return slice_; }
@@ -28,7 +32,8 @@ class Bucket {
   }
 
   /// This node's sums for the ranks with this rank's place on their nodes, and those of the other
-  /// nodes for this rank [nodes, slice]. Null for Route::terms.
+  /// nodes for this rank [nodes, slice]. Null if all plans have
+  /// Route::terms.
   float* node_sums(Index slot) const { return sums_ + slot % slots_ * 2 * nodes_ * slice_; }
   float* arriving(Index slot) const { return node_sums(slot) + nodes_ * slice_; }
 

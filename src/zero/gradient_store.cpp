@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "kernels/initialize.hpp"
 
 namespace kzero::zero {
@@ -17,7 +18,7 @@ GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout&
       held_(arenas, Category::gradients, layout, options.stage.gradients),
       targets_(targets),
       bucket_(arenas, options.order == Order::library ? 0 : options.bucket, dtype_of<T>, layout,
-              options.overlap, options.sums),
+              options.overlap, options.sums, options.later),
       units_(layout.units().size() * static_cast<std::size_t>(options.sums.own())) {
   if (!arenas.measuring()) stream_.emplace();
   if (stays()) {
@@ -26,6 +27,13 @@ GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout&
     passing_ = arenas.take<T>(Category::gradients, options.sums.own() * targets);
   }
   take_open_sums(arenas);
+}
+
+template <class T>
+void GradientStore<T>::follow(const SumPlan& sums, bool adds_reduced) {
+  KZERO_EXPECT(under_way_.empty() && sums.own() == options_.sums.own());
+  options_.sums = sums;
+  options_.adds_reduced = adds_reduced;
 }
 
 /// Sets the places of unit u of all chunks, or none.
@@ -40,8 +48,12 @@ void GradientStore<T>::set(Index u, T* first) {
 /// Allocates the sums that are kept between rounds.
 template <class T>
 void GradientStore<T>::take_open_sums(memory::Arenas& arenas) {
-  const SumPlan& sums = options_.sums;
-  if (const int open = sums.owner_open(); open > 0) {
+  int open = options_.sums.owner_open(), node_open = options_.sums.node_open();
+  for (const SumPlan& sums : options_.later) {
+    open = std::max(open, sums.owner_open());
+    node_open = std::max(node_open, sums.node_open());
+  }
+  if (open > 0) {
     if constexpr (dtype_of<T> == Dtype::fp32) {
       if (options_.stage.gradients == Placement::partitioned) oldest_ = held_;
     }
@@ -51,7 +63,7 @@ void GradientStore<T>::take_open_sums(memory::Arenas& arenas) {
     others_ = arenas.take<float>(Category::gradients, (open - 1) * layout_->owned_total());
   }
   node_open_ = arenas.take<float>(Category::gradients,
-                                  sums.node_open() * sums.nodes() * layout_->owned_total());
+                                  node_open * options_.sums.nodes() * layout_->owned_total());
 }
 
 template <class T>

@@ -18,7 +18,8 @@ struct GradientOptions {
   Stage stage;
   bool adds_reduced = false;  // every round is reduced; otherwise the model adds up the rounds
   SumPlan sums{};
-  Index bucket = 0;  // in bytes
+  std::vector<SumPlan> later{};  // those of other phases, for which the memory suffices, too
+  Index bucket = 0;              // in bytes
   comm::Overlap overlap = comm::Overlap::no;
   Order order = Order::ranks;
 };
@@ -53,6 +54,9 @@ class GradientStore {
   /// The reduced gradient of unit u that finish() leaves on this rank: the full unit in stage 0,
   /// otherwise the shard.
   T* result(Index u) const { return held_.share(u, options_.stage.optimizer, rank_); }
+
+  /// Reduces as `sums` says from the next step on: one of the plans in the options.
+  void follow(const SumPlan& sums, bool adds_reduced);
 
   /// Returns whether the model adds to the gradients of earlier micro-batches.
   bool adds_in_model(const Round& round) const { return !options_.adds_reduced && !round.first(); }

@@ -75,13 +75,13 @@ TEST(Permutation, PutsEachElementEquallyOftenAtEachPosition) {
 
 TEST(BatchPlan, CoversEachSampleOfAStepOnceInTurns) {
   for (const Index ranks : {1, 2, 3, 5, 11}) {
-    const BatchPlan plan{.global_batch = 22, .ranks = ranks, .micro_batch = 2};
+    const BatchPlan plan{.global_batch = 22, .ranks = ranks, .micro_batch = 2, .begin = 5 * 22};
     ASSERT_EQ(plan.micro_batches(), 11);
     Index next = 5 * 22;
     for (Index round = 0; round < plan.rounds(); ++round) {
       for (Index rank = 0; rank < plan.ranks_in(round); ++rank) {
         EXPECT_TRUE(plan.has(rank, round));
-        EXPECT_EQ(plan.first_sample(5, rank, round), next) << ranks;
+        EXPECT_EQ(plan.first_sample(rank, round), next) << ranks;
         next += plan.micro_batch;
       }
       if (round + 1 < plan.rounds()) {

@@ -83,7 +83,8 @@ TEST(Changes, ChangeBitsExceptInTheseKeys) {
                           "data.*",
                           "checkpoint.*",
                           "run.*"}));
-  for (const auto* path : {"optimizer.group", "optimizer.group[3].lr_scale", "optimizer.lr"})
+  for (const auto* path : {"optimizer.group", "optimizer.group[3].lr_scale", "optimizer.lr",
+                           "train.phase", "train.phase[0].global_batch"})
     EXPECT_TRUE(changes_bits(path)) << path;
   for (const auto* path : {"data.blend", "data.blend[1].weight", "evaluate", "evaluate[0].every"})
     EXPECT_FALSE(changes_bits(path)) << path;

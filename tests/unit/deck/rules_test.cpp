@@ -28,6 +28,15 @@ TEST(Resolve, fills_in_what_follows_from_other_values) {
   EXPECT_EQ(config.train.micro_batch, 3);
 }
 
+TEST(Resolve, shares_the_common_divisor_of_all_batches) {
+  Config config;
+  config.train.global_batch = 8;
+  config.train.phases = {{.from_step = 10, .global_batch = 12},
+                         {.from_step = 20, .global_batch = 20}};
+  resolve(config, {.ranks = 2});
+  EXPECT_EQ(config.train.micro_batch, 2);
+}
+
 TEST(Resolve, leaves_the_grid_open_while_ranks_are_unknown) {
   Config config;
   resolve(config, {});

@@ -37,6 +37,18 @@ TEST(SteadyPace, MovesLittleWhereStepsVaryAndFollowsALastingChange) {
   EXPECT_NEAR(pace.seconds(), 3, 0.05);
 }
 
+TEST(StepWork, CountsStepsByTheirTokens) {
+  EXPECT_EQ(StepWork().of(7), 1);
+  EXPECT_EQ(StepWork().between(3, 10), 7);
+  EXPECT_EQ(StepWork().between(10, 10), 0);
+  const StepWork work({{0, 100}, {10, 200}, {15, 50}});
+  EXPECT_EQ(work.of(9), 1);
+  EXPECT_EQ(work.of(10), 2);
+  EXPECT_EQ(work.of(15), 0.5);
+  EXPECT_EQ(work.between(8, 19), 2 + 5 * 2 + 4 * 0.5);
+  EXPECT_EQ(work.between(11, 12), 2);
+}
+
 TEST(StepMeans, WeighLossesByStepsAndRatesByTime) {
   StepMeans means;
   EXPECT_TRUE(means.empty());
