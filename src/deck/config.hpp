@@ -170,6 +170,7 @@ struct Model {
   double dropout = 0;              // probability, of what halves of blocks add to the stream
   double attention_dropout = 0;    // probability, of the weights of attention
   bool sequence_parallel = false;  // tensor ranks also split norms and sums by rows
+  Index base_width = 0;            // width whose rates and deviations are the deck's (muP); 0: all
   Initialization init = Initialization::scaled;
   double init_std = 0.02;
   std::string initial{};  // safetensors file, index or folder to start from; empty: train.seed

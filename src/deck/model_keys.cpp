@@ -163,6 +163,11 @@ std::vector<Key> the_rest() {
       choice("model.init", t, &Model::init, initializations,
              "\"normal\": all initial matrices have the deviation model.init_std; \"scaled\": "
              "those that write to the residual stream have 1 / sqrt(2 model.layers) of it."),
+      only_in(
+          {ModelFamily::llama, ModelFamily::olmo2, ModelFamily::gemma3, ModelFamily::apertus},
+          integer("model.base_width", t, &Model::base_width, from(0, 100000), "",
+                  "Width for which model.init_std and optimizer.lr were chosen: those of hidden "
+                  "matrices, scores and logits follow model.hidden (muP); 0: nothing does.")),
       same_bits(real("model.init_std", t, &Model::init_std, from(0, 10), "",
                      "Standard deviation of the initial weights.")),
       same_bits(

@@ -26,6 +26,7 @@ class ModelRules : ViolationList {
     if (family_has("model.no_rope_every")) check_layers_without_rope();
     if (family_has("model.window")) check_windows();
     fill_in_feed_forward();
+    if (model_.base_width > 0) apply_base_width();
     return std::move(violations_);
   }
 
@@ -131,6 +132,30 @@ class ModelRules : ViolationList {
     refuse_if(!is_used && value != default_value, {path, "model.rope_scaling"},
               fmt::format("{} = {} has no effect with model.rope_scaling = \"{}\"", path,
                           as_toml(key, value), name_of(model_.rope_scaling)));
+  }
+
+  /// Maximal update parametrization: what follows from the base width besides deviations and rates.
+  void apply_base_width() {
+    const Index base = model_.base_width;
+    refuse_if(base > model_.hidden, {"model.base_width", "model.hidden"},
+              fmt::format("model.base_width must be at most model.hidden = {}, found {}",
+                          model_.hidden, base));
+    refuse_if(
+        model_.experts > 0, {"model.base_width", "model.experts"},
+        fmt::format("model.base_width = {} needs model.experts = 0, found {}: no rule says how "
+                    "routers follow",
+                    base, model_.experts));
+    if (base > model_.hidden || model_.head_dim == 0) return;
+    const auto follow = [&](const char* key, double& value, double usual, double wanted) {
+      if (value == usual) value = wanted;
+      refuse_if(value != wanted, {key, "model.base_width"},
+                fmt::format("{} must be {} with model.base_width = {}, or be left out, found {}",
+                            key, wanted, base, value));
+    };
+    follow("model.attention_scale", model_.attention_scale, 0,
+           1 / static_cast<double>(model_.head_dim));
+    follow("model.logit_divisor", model_.logit_divisor, 1,
+           static_cast<double>(model_.hidden) / static_cast<double>(base));
   }
 
   void fill_in_feed_forward() {

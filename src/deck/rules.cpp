@@ -209,12 +209,30 @@ class Rules : ViolationList {
               fmt::format("optimizer.skip_above must be more than 1, or 0 for off, found {}",
                           optimizer.skip_above));
     check_groups();
+    check_base_width();
     int exponent = 0;
     const double fraction = std::frexp(optimizer.loss_scale, &exponent);
     refuse_if(
         fraction != 0.5, {"optimizer.loss_scale"},
         fmt::format("optimizer.loss_scale must be a power of two, found {}; nearest: {} and {}",
                     optimizer.loss_scale, std::ldexp(0.5, exponent), std::ldexp(1.0, exponent)));
+  }
+
+  void check_base_width() {
+    const Index base = config_.model.base_width;
+    if (base == 0) return;
+    const OptimizerKind kind = config_.optimizer.kind;
+    refuse_if(
+        kind != OptimizerKind::adamw && kind != OptimizerKind::lion && kind != OptimizerKind::muon,
+        {"model.base_width", "optimizer.kind"},
+        fmt::format("model.base_width = {} needs optimizer.kind = \"adamw\", \"lion\" or "
+                    "\"muon\", found \"{}\": no rule says how its rates follow the width",
+                    base, name_of(kind)));
+    refuse_if(
+        trains_adapters(config_.lora), {"model.base_width", "lora.rank"},
+        fmt::format("model.base_width = {} needs lora.rank = 0, found {}: adapters have rates "
+                    "of their own",
+                    base, config_.lora.rank));
   }
 
   void check_groups() {

@@ -1,6 +1,7 @@
 #include "engine/blueprint.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "comm/placement.hpp"
@@ -62,12 +63,25 @@ StepPlan step_plan(const deck::Config& config, const Blueprint& b, const data::P
   return plan;
 }
 
-/// Returns the table with the group of each parameter. A group that none belongs to was refused
-/// with the deck.
-param::Table grouped(param::Table table, const deck::Optimizer& optimizer) {
+/// The factor on the learning rate of hidden matrices (muP). An update whose elements have one
+/// size, as AdamW's and Lion's, changes the product with a vector by its size times the width.
+/// Muon's, which is orthogonal times the root of the width, does so by the root.
+double hidden_lr_scale(const deck::Config& config) {
+  if (config.model.base_width == 0) return 1;
+  const double narrow =
+      static_cast<double>(config.model.base_width) / static_cast<double>(config.model.hidden);
+  return config.optimizer.kind == deck::OptimizerKind::muon ? std::sqrt(narrow) : narrow;
+}
+
+/// Returns the table with the group and the factor of each parameter. A group that none belongs to
+/// was refused with the deck.
+param::Table with_rates(param::Table table, const deck::Config& config) {
+  const double hidden = hidden_lr_scale(config);
   for (param::UnitSpec& unit : table) {
-    for (param::ParamSpec& parameter : unit.params)
-      parameter.group = deck::group_of(optimizer.groups, parameter.name);
+    for (param::ParamSpec& parameter : unit.params) {
+      parameter.group = deck::group_of(config.optimizer.groups, parameter.name);
+      parameter.lr_scale = parameter.is_matrix() ? hidden : 1;
+    }
   }
   return table;
 }
@@ -94,7 +108,7 @@ ModelBlueprint::ModelBlueprint(const deck::Config& config, Index data_ranks,
                                model::Family family)
     : tensor(rank),
       definition(family(config)),
-      table(grouped(definition->table(rank), config.optimizer)),
+      table(with_rates(definition->table(rank), config)),
       layout(table, data_ranks),
       stage(partition) {}
 

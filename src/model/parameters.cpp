@@ -55,6 +55,12 @@ Declaration::Declaration(const TransformerShape& s, const deck::Model& model, In
     : Declaration(s, model, UnitParameters("block " + std::to_string(i), prefix_of(model, i)),
                   UnitParameters("adapters " + std::to_string(i), prefix_of(model, i))) {
   block = i;
+  if (model.base_width == 0) return;
+  // The entries of hidden matrices fall with the width, so that sums over it do not grow (muP).
+  const double narrow =
+      std::sqrt(static_cast<double>(model.base_width) / static_cast<double>(model.hidden));
+  std *= narrow;
+  residual_std *= narrow;
 }
 
 ParamSpec matrix_spec(std::string name, Index rows, Index columns, double std) {

@@ -17,11 +17,13 @@ float kept_after_decay(const Update& update, double weight_decay) {
 }
 
 ParameterRates rates_of(const deck::Optimizer& deck, const param::ParamSpec& parameter) {
-  ParameterRates rates{1, parameter.decays ? deck.weight_decay : 0};
-  if (parameter.group < 0 || parameter.follows_choices) return rates;
-  const deck::OptimizerGroup& group = deck.groups[parameter.group];
-  rates.lr_scale = group.lr_scale;
-  if (group.weight_decay >= 0) rates.weight_decay = group.weight_decay;
+  ParameterRates rates{parameter.lr_scale, parameter.decays ? deck.weight_decay : 0};
+  if (parameter.group >= 0 && !parameter.follows_choices) {
+    const deck::OptimizerGroup& group = deck.groups[parameter.group];
+    rates.lr_scale *= group.lr_scale;
+    if (group.weight_decay >= 0) rates.weight_decay = group.weight_decay;
+  }
+  rates.weight_decay /= parameter.lr_scale;  // lr * decay is that of the base width
   return rates;
 }
 

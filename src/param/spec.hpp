@@ -58,7 +58,8 @@ struct ParamSpec {
   /// True for the biases of a router, [experts]: not their gradients change them, which are zeros,
   /// but how often experts were chosen (engine/router_balance.hpp).
   bool follows_choices = false;
-  Index group = -1;  // the table of [[optimizer.group]] that sets its rates; -1: none
+  Index group = -1;     // the table of [[optimizer.group]] that sets its rates; -1: none
+  double lr_scale = 1;  // factor on the learning rate, but not on decay, because of its width (muP)
 
   Index elements() const { return split.blocks * split.stride; }
   /// The number of elements local to this tensor-parallel rank.

@@ -1,6 +1,8 @@
 // The rates of parameters in groups.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "optim/optimizer.hpp"
 #include "optim/place.hpp"
 #include "support/guarded.hpp"
@@ -24,6 +26,21 @@ param::Table grouped_table(Index of_matrix, Index of_vector) {
   table[0].params[0].group = of_matrix;
   table[0].params[1].group = of_vector;
   return table;
+}
+
+// The rate of a wide matrix is smaller, but it decays as a narrow one.
+TEST(Groups, MultiplyWithTheFactorOfTheWidth) {
+  deck::Optimizer deck;
+  deck.weight_decay = 0.25;
+  deck.groups = {{"a", 0.5, 0.125}};
+  for (const auto& [group, lr, decay] :
+       {std::tuple<Index, double, double>{-1, 0.25, 1}, {0, 0.125, 0.5}}) {
+    param::ParamSpec matrix = grouped_table(group, group)[0].params[0];
+    matrix.lr_scale = 0.25;
+    const ParameterRates rates = rates_of(deck, matrix);
+    EXPECT_EQ(rates.lr_scale, lr);
+    EXPECT_EQ(rates.weight_decay, decay);
+  }
 }
 
 TEST(Groups, SetTheRatesOfTheirParameters) {
