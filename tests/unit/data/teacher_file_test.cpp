@@ -5,9 +5,12 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <numeric>
 
 #include "base/error.hpp"
+#include "data/dataset.hpp"
 #include "deck/config.hpp"
+#include "support/document_file.hpp"
 #include "token_files.hpp"
 
 namespace kzero::data {
@@ -121,6 +124,96 @@ TEST_F(FilesOfTeachers, OfAnotherKindAreRefused) {
   EXPECT_NE(
       refusal(2, 3, 10, 0).find("read sequences of 4 tokens, but the training reads documents"),
       std::string::npos);
+}
+
+/// Data whose token n is `first` + n, and a teacher that says this token of position n.
+class TaughtSamples : public TokenFiles {
+ protected:
+  static constexpr Index vocab = 1000, sequence = 7, top = 2;
+
+  std::string write_teacher(const std::string& name, Index first, Index positions,
+                            Index of_sequence) const {
+    std::vector<Token> tokens;
+    std::vector<float> ln_p;
+    for (Index n = first; n < first + positions; ++n) {
+      tokens.insert(tokens.end(), {static_cast<Token>(n), 0});
+      ln_p.insert(ln_p.end(), {-1.0F - static_cast<float>(n), -5000.0F});
+    }
+    std::ofstream file(path(name), std::ios::binary);
+    const auto header = teacher_header(
+        {.top = top, .positions = positions, .vocab = vocab, .sequence = of_sequence});
+    file.write(reinterpret_cast<const char*>(header.data()), std::ssize(header));
+    file << teacher_positions(tokens, ln_p, top);
+    return path(name);
+  }
+
+  std::string write_stream(const std::string& name, Index first, Index count) const {
+    std::vector<std::uint16_t> tokens(static_cast<std::size_t>(count));
+    std::iota(tokens.begin(), tokens.end(), static_cast<std::uint16_t>(first));
+    return write_llmc(name, tokens);
+  }
+
+  /// Expects at each position with a target what the teacher says of its input.
+  static void expect_own_positions(const deck::Data& deck, const std::vector<std::string>& files) {
+    const Dataset dataset =
+        open_dataset(deck, sequence, vocab, 11, std::string(), {.file = files, .top = top});
+    ASSERT_TRUE(dataset.training->has_teacher());
+    EXPECT_FALSE(dataset.validation && dataset.validation->has_teacher());
+    constexpr Index count = 3;
+    std::vector<Token> inputs(count * sequence), targets(count * sequence),
+        tokens(count * sequence * top);
+    std::vector<float> ln_p(count * sequence * top);
+    Index compared = 0;
+    for (Index first = 0; first < 3 * dataset.training->windows(); first += count) {
+      dataset.training->batch(first, count, inputs.data(), targets.data());
+      dataset.training->teacher(first, count, top, tokens.data(), ln_p.data());
+      for (Index i = 0; i < count * sequence; ++i) {
+        if (targets[i] == no_target) continue;
+        ASSERT_EQ(tokens[i * top], inputs[i]) << "sample " << first + i / sequence;
+        ASSERT_EQ(ln_p[i * top], -1.0F - static_cast<float>(inputs[i]));
+        ++compared;
+      }
+    }
+    EXPECT_GT(compared, 100);
+  }
+};
+
+TEST_F(TaughtSamples, OfStreamsHaveTheirOwnPositionsInAnyOrder) {
+  for (const auto order : {deck::DataOrder::sequential, deck::DataOrder::shuffled}) {
+    deck::Data deck;
+    deck.format = DataFormat::llmc, deck.order = order, deck.validation_fraction = 0.2;
+    deck.files = {write_stream("a", 0, 200), write_stream("b", 200, 91)};
+    expect_own_positions(deck, {write_teacher("t", 0, 290, sequence)});
+  }
+}
+
+TEST_F(TaughtSamples, OfABlendHaveThoseOfTheirSource) {
+  deck::Data deck;
+  deck.format = DataFormat::llmc;
+  deck.blend = {{.files = {write_stream("a", 0, 150)}},
+                {.files = {write_stream("b", 400, 90)}, .weight = 2}};
+  expect_own_positions(
+      deck, {write_teacher("t", 0, 149, sequence), write_teacher("u", 400, 89, sequence)});
+}
+
+TEST_F(TaughtSamples, OfDocumentsHaveThemWhateverThePacking) {
+  std::vector<tests::Document> documents;
+  Token next = 0;
+  for (Index d = 0; d < 60; ++d) {
+    tests::Document document;
+    for (Index i = 0; i < 1 + d * 5 % sequence; ++i) {
+      document.tokens.push_back(next++);
+      document.targets.push_back(i > 0 ? 1 : 0);
+    }
+    documents.push_back(document);
+  }
+  tests::DocumentNumbers(documents).write(path("d"));
+  for (const auto order : {deck::DataOrder::sequential, deck::DataOrder::shuffled}) {
+    deck::Data deck;
+    deck.format = DataFormat::documents, deck.order = order;
+    deck.files = {path("d")};
+    expect_own_positions(deck, {write_teacher("t", 0, next, 0)});
+  }
 }
 
 }  // namespace
