@@ -19,7 +19,7 @@
 #   defines  submit_again WHY, which prints a message if it cannot submit, end_chain if chain.sh supports the batch system,
 #            and everything that relaunch.sh reads.
 
-set -u
+set -u +efC  # SHELLOPTS in the environment may have set the others
 if (($# == 0)); then
   echo "usage: ${batch_command:-sbatch [OPTIONS]} ${usage:-SCRIPT DECK.toml [key=value ...]}" >&2
   exit 2

@@ -20,6 +20,7 @@
 # SITE: for instance
 # module load gcc mpich hdf5
 
+batch=slurm
 usage="--array=1-LINES slurm_array.sh DECK.toml SETTINGS.txt [key=value ...]"
 (($# >= 2)) || set --
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit

@@ -24,6 +24,7 @@
 # module load gcc mpich hdf5
 # source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env"  # if it has them
 
+batch=slurm
 usage="slurm_cpu.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 

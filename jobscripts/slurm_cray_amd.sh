@@ -22,6 +22,7 @@
 # SITE: the programming environment that kzero was built with. HDF5 must be the parallel one.
 module load PrgEnv-gnu craype-x86-trento craype-accel-amd-gfx90a rocm cray-hdf5-parallel
 
+batch=slurm
 usage="slurm_cray_amd.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 

@@ -21,6 +21,7 @@
 # module load gcc cuda mpich hdf5
 # source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env"  # if it has them
 
+batch=slurm
 preset=cuda
 usage="slurm_gpu.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit

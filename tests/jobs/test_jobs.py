@@ -220,6 +220,110 @@ class Stops(JobTest):
         self.assertEqual((facts["ExitCode"], facts["Restarts"]), ("75:0", "1"), self.output(job))
 
 
+class Submission(JobTest):
+    """What sbatch passes on, or does not pass on, changes nothing that the script sets."""
+
+    # Options of srun that a login shell, or a job in which sbatch is called, may leave in the environment.
+    LEFT = {
+        "SLURM_ARRAY_JOB_ID": "1",
+        "SLURM_ARRAY_TASK_ID": "1",
+        "SLURM_CPUS_PER_TASK": "5",
+        "SLURM_CPU_BIND": "quiet,mask_cpu:0x1",
+        "SLURM_CPU_BIND_LIST": "0x1",
+        "SLURM_CPU_BIND_TYPE": "mask_cpu:",
+        "SLURM_EXCLUSIVE": "1",
+        "SLURM_GPUS_PER_TASK": "1",
+        "SLURM_MEM_PER_CPU": "1",
+        "SLURM_MEM_PER_NODE": "1",
+        "SLURM_RESTART_COUNT": "100",
+        "SLURM_STDOUTMODE": "none",
+        "SLURM_TIMELIMIT": "1",
+        "SLURM_WORKING_DIR": "/",
+        "SLURM_TIME_FORMAT": "relative",
+        "SQUEUE_STATES": "PENDING",
+        "KZERO_CHAIN": "kzero-20261129-120000-1",
+        "SHELLOPTS": "errexit:noclobber",
+        "batch": "pbs",
+        "first_ranks": "9",
+    }
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "jobscripts").symlink_to(ROOT / "jobscripts")
+        program = self.folder / "build/release/kzero"
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/bash\n[[ $1 != train ]] || env >"environment.$SLURM_PROCID"\nexec "{KZERO}" "$@"\n')
+        program.chmod(0o755)
+
+    def rank_environment(self):
+        return dict(line.split("=", 1) for line in (self.folder / "environment.1").read_text().splitlines() if "=" in line)
+
+    def stops_once(self, *options, settings=("run.max_steps=2",), **environment):
+        job = self.submit("slurm_cpu.sh", "deck.toml", *settings, options=options, **environment)
+        self.slurm.wait_restart(job, 1)
+        (end,) = self.metrics("end")
+        self.assertEqual((end["reason"], end["exit_code"]), ("max_steps", 75), self.output(job))
+        return job
+
+    def test_ranks_get_the_environment_of_the_script_whatever_is_exported(self):
+        for option in ("--export=NONE", "--export=NIL", "--export=OTHER=1"):
+            with self.subTest(option):
+                job = self.stops_once(option)
+                found = self.rank_environment()
+                self.assertEqual((found.get("OMP_NUM_THREADS"), found.get("KZERO_JOB")), ("1", job))
+                self.slurm("scancel", job)
+                (self.folder / "metrics.jsonl").unlink()
+                shutil.rmtree(self.folder / "saved")
+
+    def test_leftovers_in_the_environment_change_nothing(self):
+        job = self.stops_once(KZERO="build/release/kzero", **self.LEFT)
+        found = self.rank_environment()
+        self.assertEqual((found["OMP_NUM_THREADS"], found["KZERO_JOB"]), ("1", job))
+        self.assertEqual({name for name in self.LEFT if name.startswith("SLURM_CPU_BIND")} & found.keys(), set())
+        (start,) = self.metrics("start")
+        self.assertEqual((start["grid"]["data"], start["limit"]["source"]), (2, "SLURM_JOB_END_TIME"))
+        self.assertIn("stopped by run.max_steps", self.output(job))
+
+    def test_options_of_this_job_stay(self):
+        self.stops_once("--mem-per-cpu=1", KZERO="build/release/kzero", SLURM_MEM_PER_NODE="1")
+        found = self.rank_environment()
+        self.assertEqual((found.get("SLURM_MEM_PER_CPU"), found.get("SLURM_MEM_PER_NODE")), ("1", None))
+
+    def test_a_script_within_a_step_does_not_wait_for_its_end(self):
+        step = [
+            "srun",
+            "--nodes=1",
+            "--ntasks=1",
+            "--cpus-per-task=1",
+            "--mpi=none",
+            "bash",
+            "jobscripts/slurm_cpu.sh",
+            "deck.toml",
+        ]
+        shown = self.slurm(*step, "run.max_steps=2", cwd=self.folder, env={"KZERO": KZERO}, check=False)
+        self.assertIn("exit code 75", shown)
+        self.assertIn("but Slurm does not submit this job again (", shown)
+
+    def test_a_job_that_may_not_be_requeued_says_so(self):
+        job = self.submit("slurm_cpu.sh", "deck.toml", "run.max_steps=2", options=["--no-requeue"])
+        self.assertEqual(self.wait_end(job, "FAILED")["ExitCode"], "75:0")
+        self.assertRegex(self.output(job), r"but Slurm does not submit this job again \(.+\); submit the same again")
+        self.assertNotIn(": submitted again", self.output(job))
+
+    def test_signals_to_the_script_alone_stop_the_ranks(self):
+        # as sbatch --signal=B:NAME@60 sends them
+        for name in ("USR1", "TERM", "HUP"):
+            with self.subTest(name):
+                job = self.submit("slurm_cpu.sh", "deck.toml", Stops.LONG)
+                self.wait_steps()
+                self.slurm("scancel", "--batch", f"--signal={name}", job)
+                self.slurm.wait_restart(job, 1)
+                self.assertEqual([r["reason"] for r in self.metrics("end")], ["signal"])
+                self.slurm("scancel", job)
+                (self.folder / "metrics.jsonl").unlink()
+                shutil.rmtree(self.folder / "saved")
+
+
 class Many(JobTest):
     """Jobs that are submitted together."""
 
@@ -276,12 +380,13 @@ class Many(JobTest):
                 (start,) = self.metrics("start", f"{script}.jsonl")
                 self.assertEqual(start["grid"], {"data": 2, "tensor": 1}, self.output(job))
 
-    def chain(self, *settings):
-        variables = {"KZERO": KZERO, "KZERO_JOBSCRIPTS": str(ROOT / "jobscripts"), "SBATCH_TIMELIMIT": "10"}
+    def chain(self, *settings, **environment):
+        variables = {"SBATCH_TIMELIMIT": "10", **environment}
         script = self.folder / "small.sh"
         lines = (ROOT / "jobscripts/slurm_cpu.sh").read_text()
         for option in SMALL:
             lines = re.sub(rf"(?m)^#SBATCH {option.split('=')[0]}=\S+", f"#SBATCH {option}", lines)
+        lines = lines.replace("\nbatch=slurm\n", f"\nbatch=slurm\nexport KZERO={KZERO} KZERO_JOBSCRIPTS={ROOT}/jobscripts\n")
         script.write_text(lines)
         shown = self.slurm(
             "bash", str(ROOT / "jobscripts/chain.sh"), "4", str(script), "deck.toml", *settings, cwd=self.folder, env=variables
@@ -293,6 +398,11 @@ class Many(JobTest):
         for job, state in zip(jobs, ("FAILED", "COMPLETED", "CANCELLED", "CANCELLED"), strict=True):
             self.wait_end(job, state)
         self.assertEqual([(r["reason"], r["steps"]) for r in self.metrics("end")], [("max_steps", 4), ("completed", 6)])
+
+    def test_a_chain_knows_itself_without_exported_variables(self):
+        jobs = self.chain("run.max_steps=4", SBATCH_EXPORT="NONE")
+        for job, state in zip(jobs, ("FAILED", "COMPLETED", "CANCELLED", "CANCELLED"), strict=True):
+            self.wait_end(job, state)
 
     def test_a_chain_ends_with_the_first_failure(self):
         jobs = self.chain("data.files=nowhere")

@@ -127,12 +127,13 @@ class SubmittedAgain(NodeLossTest):
         self.assertIn("resumes bit for bit", self.output(job))
 
     def test_a_chain_goes_on_without_the_node(self):
-        job = self.submit_two(options=[*TWO, "--no-requeue"], KZERO_MAX_RELAUNCH="0", KZERO_CHAIN="kzero-chain")
+        chain = [*TWO, "--job-name=kzero-20261129-120000-1"]  # as chain.sh names it
+        job = self.submit_two(options=[*chain, "--no-requeue"], KZERO_MAX_RELAUNCH="0")
         self.wait_steps(12)
         self.slurm.lose_node("n2")
         self.wait_end(job, "FAILED")
         self.assertIn("lost n2: the next job of the chain continues", self.output(job))
-        following = self.submit_two(KZERO_CHAIN="kzero-chain")
+        following = self.submit_two(options=chain)
         self.wait_end(following, "COMPLETED")
         self.assertEqual(self.grids(), [4, 2])
         one_launch.expect_its_bits(self, "4", STEPS)
@@ -149,6 +150,7 @@ class Requeue(unittest.TestCase):
         (self.folder / "sleep").write_text("#!/bin/bash\n")
         (self.folder / "scontrol").write_text(f"""#!/bin/bash
 [[ "$1 $2" != "show hostnames" ]] || exec printf 'n%d\\n' $(eval echo $3)
+[[ $1 != show ]] || exit
 echo "$*" >>{self.folder}/calls
 {scontrol}
 """)
