@@ -47,7 +47,17 @@ bool system_has_amx() {
   return processor_has_amx() && system_saves_tiles() && system_permits_tiles();
 }
 
+/// Intel's processors have AVX-512 FP16 from Sapphire Rapids on.
+bool processor_has_slow_pairs() {
+  constexpr unsigned fp16 = 1U << 23U;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0, &a, &b, &c, &d) != 0 && b == signature_INTEL_ebx &&
+         __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & fp16) != 0;
+}
+
 #else
+
+bool processor_has_slow_pairs() { return false; }
 
 bool system_has_amx() { return false; }
 
@@ -74,6 +84,11 @@ bool isa_limit_leaves_amx(std::string_view limit) {
 bool amx_available() {
   static const bool available = isa_limit_leaves_amx(isa_limit()) && system_has_amx();
   return available;
+}
+
+bool pairs_are_slow() {
+  static const bool slow = processor_has_slow_pairs();
+  return slow;
 }
 
 }  // namespace kzero

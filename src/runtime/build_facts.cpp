@@ -30,7 +30,13 @@ std::string kernel_arithmetic() {
 #else
   const char* const instructions = "";
 #endif
-  return compiler() + instructions + (kernels_on_host && amx_available() ? " and AMX" : "");
+  const char* products = "";
+  if (kernels_on_host && amx_available()) products = " and AMX";
+#if defined(__AVX512BF16__)
+  else if (kernels_on_host && pairs_are_slow())
+    products = " (products widened)";
+#endif
+  return compiler() + instructions + products;
 }
 
 std::vector<std::pair<std::string, std::string>> build_facts() {

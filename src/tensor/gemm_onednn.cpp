@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/processor.hpp"
 #include "tensor/gemm_backends.hpp"
 #include "tensor/onednn_sgemm.hpp"
 
@@ -117,12 +118,16 @@ std::string name_of(unsigned set) {
   return fmt::format("instruction set {:#x}", set);
 }
 
-/// Returns whether the processor has bf16 products. Without them, oneDNN 2's matmul reaches a fifth
-/// of the speed of its sgemm.
-bool multiplies_bf16() { return contains(instruction_set(), dnnl::cpu_isa::avx512_core_bf16); }
+/// Returns whether the processor has bf16 products that are faster than fp32's. Without them,
+/// oneDNN 2's matmul reaches a fifth of the speed of its sgemm.
+bool multiplies_bf16() {
+  const unsigned set = instruction_set();
+  return contains(set, dnnl::cpu_isa::avx512_core_amx) ||
+         (contains(set, dnnl::cpu_isa::avx512_core_bf16) && !pairs_are_slow());
+}
 
-/// fp32 through oneDNN's sgemm. bf16 through its matmul primitives if the processor has the
-/// instructions, otherwise widened to fp32. fp16 is always widened to fp32.
+/// fp32 through oneDNN's sgemm. bf16 through its matmul primitives if multiplies_bf16(), otherwise
+/// widened to fp32. fp16 is always widened to fp32.
 class OneDnnGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;

@@ -1,5 +1,6 @@
 // Pairs of bf16 values: two neighbouring terms of a sum in one 32-bit lane. Processors with AVX-512
-// BF16 multiply them in this form. Elsewhere the same products are computed in fp32.
+// BF16 multiply them in this form. Elsewhere, and where that is slow, the same products are
+// computed in fp32.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,14 @@ inline void add_products(HostVector& sums, float factor, HostVector vector) {
   sums += factor * vector;
 }
 
-/// Adds both terms of every lane, the upper one first.
+/// Adds both terms of every lane in fp32, the upper one first.
+inline void add_widened_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
+  sums += static_cast<float>(factor.second) * reinterpret_cast<HostVector>(vector & 0xFFFF0000U);
+  sums += static_cast<float>(factor.first) * reinterpret_cast<HostVector>(vector << 16U);
+}
+
+/// Adds both terms of every lane, the upper one first, by the processor's instruction if it has
+/// one.
 inline void add_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
 #if defined(__AVX512BF16__)
   const auto factors = _mm512_set1_epi32(std::bit_cast<std::int32_t>(factor));
@@ -57,8 +65,7 @@ inline void add_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
                                                        reinterpret_cast<__m512bh>(factors),
                                                        reinterpret_cast<__m512bh>(vector)));
 #else
-  sums += static_cast<float>(factor.second) * reinterpret_cast<HostVector>(vector & 0xFFFF0000U);
-  sums += static_cast<float>(factor.first) * reinterpret_cast<HostVector>(vector << 16U);
+  add_widened_products(sums, factor, vector);
 #endif
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/processor.hpp"
+
 namespace kzero::kernels {
 
 namespace {
@@ -12,7 +14,15 @@ namespace {
 constexpr int max_rows = 6;
 constexpr int max_vectors = host_lanes == 8 ? 2 : 4;
 
-template <int rows, int vectors, class E>
+/// How products are added to a vector of sums.
+template <class E>
+constexpr auto add =
+    [](HostVector& sums, E factor, auto vector) { add_products(sums, factor, vector); };
+constexpr auto add_widened = [](HostVector& sums, Bf16Pair factor, HostWords vector) {
+  add_widened_products(sums, factor, vector);
+};
+
+template <auto adder, int rows, int vectors, class E>
 void multiply_block(const HostProduct<E>& p, Index first_row, Index first_column) {
   HostVector sums[rows][vectors] = {};
   const E* a = p.a.data + first_row * p.a.row;
@@ -22,7 +32,7 @@ void multiply_block(const HostProduct<E>& p, Index first_row, Index first_column
     for (int v = 0; v < vectors; ++v) row[v] = load_vector(b + v * host_lanes);
     for (int i = 0; i < rows; ++i) {
       const E factor = a[i * p.a.row];
-      for (int v = 0; v < vectors; ++v) add_products(sums[i][v], factor, row[v]);
+      for (int v = 0; v < vectors; ++v) adder(sums[i][v], factor, row[v]);
     }
     a += p.a.column;
     b += p.b_stride;
@@ -34,12 +44,12 @@ void multiply_block(const HostProduct<E>& p, Index first_row, Index first_column
   }
 }
 
-template <int vectors, int... rows, class E>
+template <auto adder, int vectors, int... rows, class E>
 void multiply_columns(const HostProduct<E>& p, Index first_column,
                       std::integer_sequence<int, rows...>) {
   Index i = 0;
   const auto blocks_of = [&]<int count>(std::integral_constant<int, count>) {
-    for (; i + count <= p.m; i += count) multiply_block<count, vectors>(p, i, first_column);
+    for (; i + count <= p.m; i += count) multiply_block<adder, count, vectors>(p, i, first_column);
   };
   (blocks_of(std::integral_constant<int, rows>()), ...);
 }
@@ -47,22 +57,35 @@ void multiply_columns(const HostProduct<E>& p, Index first_column,
 /// Rows of blocks in descending order. With a single row the units wait for each other's sums.
 using RowCounts = std::integer_sequence<int, max_rows, 4, 2, 1>;
 
-template <class E, int... widths>
+template <auto adder, class E, int... widths>
 void multiply_rest(const HostProduct<E>& p, Index first_column,
                    std::integer_sequence<int, widths...>) {
   const Index left = (p.n - first_column) / host_lanes;
-  ((left == widths + 1 ? multiply_columns<widths + 1>(p, first_column, RowCounts()) : void()), ...);
+  ((left == widths + 1 ? multiply_columns<adder, widths + 1>(p, first_column, RowCounts())
+                       : void()),
+   ...);
+}
+
+template <auto adder, class E>
+void multiply_with(const HostProduct<E>& p) {
+  constexpr Index block = max_vectors * host_lanes;
+  Index column = 0;
+  for (; column + block <= p.n; column += block)
+    multiply_columns<adder, max_vectors>(p, column, RowCounts());
+  multiply_rest<adder>(p, column, std::make_integer_sequence<int, max_vectors - 1>());
 }
 
 }  // namespace
 
 template <class E>
 void multiply(const HostProduct<E>& p) {
-  constexpr Index block = max_vectors * host_lanes;
-  Index column = 0;
-  for (; column + block <= p.n; column += block)
-    multiply_columns<max_vectors>(p, column, RowCounts());
-  multiply_rest(p, column, std::make_integer_sequence<int, max_vectors - 1>());
+  multiply_with<add<E>>(p);
+}
+
+void multiply_widened(const HostProduct<Bf16Pair>& p) { multiply_with<add_widened>(p); }
+
+ProductBackend<Bf16Pair> vector_backend() {
+  return {.multiply = pairs_are_slow() ? &multiply_widened : &multiply<Bf16Pair>};
 }
 
 template void multiply(const HostProduct<float>&);

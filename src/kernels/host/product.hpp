@@ -33,6 +33,10 @@ struct HostProduct {
 template <class E>
 void multiply(const HostProduct<E>& product);
 
+/// Computes the product of pairs in fp32, as multiply() does where the processor has no instruction
+/// for them. The bits are other than that instruction's.
+void multiply_widened(const HostProduct<Bf16Pair>& product);
+
 /// A way to compute products, by default in vectors. A thread calls begin() before its first
 /// product and end() after its last. It must not call a library in between, because both may use
 /// tile registers.
@@ -43,8 +47,11 @@ struct ProductBackend {
   void (*end)() = [] {};
 };
 
+/// Returns the way for pairs in vectors: in fp32 if pairs_are_slow() (base/processor.hpp).
+ProductBackend<Bf16Pair> vector_backend();
+
 /// Returns this process's way: for pairs the tiles of Intel AMX if amx_available()
-/// (base/processor.hpp), else vectors. The two give different bits.
+/// (base/processor.hpp), else vectors. The ways give different bits.
 template <class E>
 ProductBackend<E> product_backend();
 template <>

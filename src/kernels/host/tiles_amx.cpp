@@ -43,7 +43,7 @@ struct AmxTiles {
 
 template <>
 ProductBackend<Bf16Pair> product_backend() {
-  if (!amx_available()) return {};
+  if (!amx_available()) return vector_backend();
   return {&configure_tiles<AmxTiles>, &multiply_in_tiles<AmxTiles>, &AmxTiles::release};
 }
 
@@ -51,7 +51,7 @@ ProductBackend<Bf16Pair> product_backend() {
 
 template <>
 ProductBackend<Bf16Pair> product_backend() {
-  return {};
+  return vector_backend();
 }
 
 #endif

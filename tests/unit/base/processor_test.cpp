@@ -19,19 +19,29 @@ TEST(Processor, OneDnnsLimitHoldsForAmx) {
     EXPECT_FALSE(isa_limit_leaves_amx(excludes)) << excludes;
 }
 
+/// Returns the words of Linux' lines `name` about processors.
+std::set<std::string> processor_words(const std::string& name) {
+  std::ifstream file("/proc/cpuinfo");
+  std::set<std::string> found;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name)) continue;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) found.insert(word);
+  }
+  return found;
+}
+
 // Linux lists the processor features that it supports.
 TEST(Processor, AmxIsWhatLinuxSupports) {
   if (std::getenv("ONEDNN_MAX_CPU_ISA") || std::getenv("DNNL_MAX_CPU_ISA"))
     GTEST_SKIP() << "oneDNN is limited";
-  std::ifstream file("/proc/cpuinfo");
-  std::set<std::string> flags;
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("flags")) continue;
-    std::istringstream words(line);
-    for (std::string word; words >> word;) flags.insert(word);
-    break;
-  }
+  const auto flags = processor_words("flags");
   EXPECT_EQ(amx_available(), flags.contains("amx_tile") && flags.contains("amx_bf16"));
+}
+
+TEST(Processor, PairsAreSlowOnIntelsWithFp16) {
+  EXPECT_EQ(pairs_are_slow(), processor_words("vendor_id").contains("GenuineIntel") &&
+                                  processor_words("flags").contains("avx512_fp16"));
 }
 
 }  // namespace

@@ -19,10 +19,14 @@ TEST(BuildFacts, NameTheBuild) {
   for (const auto& [name, value] : facts) EXPECT_FALSE(name.empty() || value.empty()) << name;
 }
 
-TEST(KernelArithmetic, NamesAmxOnHosts) {
+TEST(KernelArithmetic, NamesTheWayOfBf16OnHosts) {
   const bool on_host =
       std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
-  EXPECT_EQ(kernel_arithmetic().ends_with(" and AMX"), on_host && amx_available());
+  const std::string arithmetic = kernel_arithmetic();
+  EXPECT_EQ(arithmetic.ends_with(" and AMX"), on_host && amx_available());
+  EXPECT_EQ(arithmetic.ends_with(" with bf16 (products widened)"),
+            on_host && pairs_are_slow() && !amx_available() &&
+                arithmetic.find("with bf16") != std::string::npos);
 }
 
 }  // namespace
