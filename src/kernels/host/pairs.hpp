@@ -45,29 +45,50 @@ inline void store_vector(Bf16Pair* to, HostWords vector) {
   *reinterpret_cast<detail::UnalignedPairVector*>(to) = vector;
 }
 
-/// Adds factor * vector to every lane's sum.
-inline void add_products(HostVector& sums, float factor, HostVector vector) {
-  sums += factor * vector;
-}
+/// How elements are multiplied: part by part. Each part of a row of vectors is multiplied by the
+/// same part of all factors before the next part, because the registers have no room for two.
+///
+/// As they are: fp32 values, or pairs by the processor's instruction.
+struct Whole {
+  static constexpr int parts = 1;
 
-/// Adds both terms of every lane in fp32, the upper one first.
-inline void add_widened_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
-  sums += static_cast<float>(factor.second) * reinterpret_cast<HostVector>(vector & 0xFFFF0000U);
-  sums += static_cast<float>(factor.first) * reinterpret_cast<HostVector>(vector << 16U);
-}
-
-/// Adds both terms of every lane, the upper one first, by the processor's instruction if it has
-/// one.
-inline void add_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
+  template <int part, class V>
+  static V of(V element) {
+    return element;
+  }
+  static void add(HostVector& sums, float factor, HostVector vector) { sums += factor * vector; }
 #if defined(__AVX512BF16__)
-  const auto factors = _mm512_set1_epi32(std::bit_cast<std::int32_t>(factor));
-  sums = reinterpret_cast<HostVector>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sums),
-                                                       reinterpret_cast<__m512bh>(factors),
-                                                       reinterpret_cast<__m512bh>(vector)));
-#else
-  add_widened_products(sums, factor, vector);
+  static void add(HostVector& sums, Bf16Pair factor, HostWords vector) {
+    const auto factors = _mm512_set1_epi32(std::bit_cast<std::int32_t>(factor));
+    sums = reinterpret_cast<HostVector>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sums),
+                                                         reinterpret_cast<__m512bh>(factors),
+                                                         reinterpret_cast<__m512bh>(vector)));
+  }
 #endif
-}
+};
+
+/// Pairs in fp32: the upper terms, then the lower.
+struct Halves {
+  static constexpr int parts = 2;
+
+  template <int part>
+  static HostVector of(HostWords pairs) {
+    return reinterpret_cast<HostVector>(part == 0 ? pairs & 0xFFFF0000U : pairs << 16U);
+  }
+  template <int part>
+  static HostVector of(Bf16Pair factor) {
+    return of<part>(HostWords{} + std::bit_cast<std::uint32_t>(factor));
+  }
+  static void add(HostVector& sums, HostVector factor, HostVector vector) {
+    sums += factor * vector;
+  }
+};
+
+#if defined(__AVX512BF16__)
+using PairParts = Whole;
+#else
+using PairParts = Halves;
+#endif
 
 /// Rounds `count` values of a row, a multiple of 2 host_lanes, to pairs of neighbours.
 void round_row(const float* from, Index count, Bf16Pair* to);
