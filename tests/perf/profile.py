@@ -3,9 +3,9 @@
 
     python3 profile.py --build BUILD [--configs tiny small30m gpt2-124m] [--precisions fp32 bf16] [--ranks 1] [KEY=VALUE...]
 
-BUILD: a build folder configured with -DKZERO_BENCHMARKS=ON. One thread a rank; the figures are rank 0's processor
-time after three steps. Products are compared with the rate of the run's own product of 768 x 768 x 768, kernels that move rows with
-numpy's copy of an array beyond the caches, attention by the products that its mask leaves with the former.
+BUILD: a build folder configured with -DKZERO_BENCHMARKS=ON. One thread a rank; the figures are rank 0's processor time
+after three steps. Products are compared with the rate of the run's own product of 768 x 768 x 768, kernels that move
+rows with numpy's copy of an array beyond the caches, attention by the products that its mask leaves with the former.
 """
 
 import argparse
