@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def main(source, folder):
-    lines = [json.loads(line)["messages"] for line in Path(source).read_text().splitlines()]
+    lines = [json.loads(line)["messages"] for line in Path(source).read_text(encoding="utf-8").splitlines()]
     asked = [f"Question: {question['content']}\nAnswer:" for question, _ in lines]
     answers = [f" {answer['content']}" for _, answer in lines]
     others = answers[len(answers) // 2 :] + answers[: len(answers) // 2]
@@ -25,7 +25,7 @@ def main(source, folder):
     Path(folder).mkdir(parents=True, exist_ok=True)
     few = [{"prompt": prompt} for prompt in asked[:3]]
     for name, found in (("questions", questions), ("pairs", pairs), ("asked", few)):
-        Path(folder, f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
+        Path(folder, f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found), encoding="utf-8")
 
 
 if __name__ == "__main__":
