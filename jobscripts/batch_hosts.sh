@@ -23,7 +23,11 @@ launch() {
   local count=$1 file status
   shift
   file=$(mktemp) || return
-  printf '%s\n' "${hosts[@]}" | grep -xF -e "$(printf '%s\n' "${chosen[@]}")" | head -n "$count" >"$file"
+  if ! printf '%s\n' "${hosts[@]}" | grep -xF -e "$(printf '%s\n' "${chosen[@]}")" | head -n "$count" >"$file"; then
+    echo "$file: cannot be written; without the list of hosts mpiexec would start all ranks here" >&2
+    rm -f "$file"
+    return 4
+  fi
   PBS_NODEFILE=$file "${bounded[@]}" "${launcher[@]/NODEFILE/$file}" "$count" "$@"
   status=$?
   rm -f "$file"

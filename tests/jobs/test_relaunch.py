@@ -328,6 +328,16 @@ class Usage(HostsTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("usage: bash jobscripts/mpiexec.sh HOSTFILE DECK.toml", done.stderr)
 
+    def test_a_full_disk_does_not_move_all_ranks_to_one_host(self):
+        mktemp = self.folder / "mktemp"
+        mktemp.write_text(
+            '#!/bin/bash\n[[ $# == 0 ]] || exec /usr/bin/mktemp "$@"\nln -sf /dev/full list && echo "$PWD/list"\n'
+        )
+        mktemp.chmod(0o755)
+        self.assertEqual(self.train(), 4, self.shown)
+        self.assertIn("list: cannot be written; without the list of hosts mpiexec would start all ranks here", self.shown)
+        self.assertFalse((self.folder / "ranks").exists())
+
     def test_a_line_of_the_host_file_runs_no_command(self):
         for line in (
             "two:HOME[$(touch${IFS}ran)]",
