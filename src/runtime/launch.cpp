@@ -88,6 +88,18 @@ void remember_launcher() {
   connection = environment_number("PMI_FD").value_or(-1);
 }
 
+void leave_used_launch() {
+  if (connection < 0) return;
+  pollfd found{.fd = connection, .events = 0, .revents = 0};
+  if (::poll(&found, 1, 0) != 1) return;  // POLLNVAL: a process between closed its descriptors
+  KZERO_REQUIRE(launch_size().value_or(1) == 1, ExitCode::usage,
+                "an MPI program has run in the tasks of this launch before, and a launch is for "
+                "one; start each by an srun or mpiexec of its own");
+  for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) unsetenv(name);
+  parent = 0;
+  connection = -1;
+}
+
 bool launcher_is_gone() {
   if (parent == 0) return false;
   if (connection < 0) return ::getppid() != parent;

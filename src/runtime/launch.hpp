@@ -17,6 +17,12 @@ std::optional<int> launch_size();
 /// Records the launcher's connection. Call it first in main, while the launcher still exists.
 void remember_launcher();
 
+/// Call it before MPI_Init. A launcher closes its connection when an MPI program ends. If a shell
+/// under a launcher (srun --pty bash) has run one, MPICH's MPI_Init in a second one dies of
+/// SIGPIPE. With one task, this removes the launcher's variables, so that MPI starts without a
+/// launcher. Throws with several tasks.
+void leave_used_launch();
+
 /// Returns whether the process that started this rank on this node has ended: its connection is
 /// closed or, for a launcher without one, the parent process has changed. Always false without a
 /// launcher.

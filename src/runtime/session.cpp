@@ -142,6 +142,7 @@ Session::Session(const SessionOptions& options)
                                                code_of_a_late_start, give_up_start)) {
   keep_freed_memory();
   set_defaults_of_libraries();
+  leave_used_launch();
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
   KZERO_REQUIRE(level >= MPI_THREAD_SERIALIZED, ExitCode::other,

@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "base/error.hpp"
+
 namespace kzero::runtime {
 namespace {
 
@@ -46,6 +48,27 @@ TEST(Launch, IsThereWhileItsConnectionIs) {
   EXPECT_TRUE(launcher_is_gone());
   close(ends[0]);
   EXPECT_FALSE(launcher_is_gone()) << "MPI_Finalize closes it on this side";
+}
+
+TEST(Launch, OfAProgramBeforeIsLeft) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const Variable rank("PMI_RANK", "0"), size("PMI_SIZE", "1"),
+      connection("PMI_FD", std::to_string(ends[0]));
+  remember_launcher();
+  leave_used_launch();
+  EXPECT_NE(std::getenv("PMI_FD"), nullptr);
+  close(ends[1]);
+  remember_launcher();
+  {
+    const Variable two("PMI_SIZE", "2");
+    EXPECT_THROW(leave_used_launch(), Error);
+  }
+  leave_used_launch();
+  EXPECT_EQ(std::getenv("PMI_FD"), nullptr);
+  EXPECT_EQ(std::getenv("PMI_SIZE"), nullptr);
+  EXPECT_FALSE(launcher_is_gone());
+  close(ends[0]);
 }
 
 /// Asks `calls` times in a child process, which then exits with 0.
