@@ -155,12 +155,24 @@ ExitCode guarded(const std::function<ExitCode()>& command, Printed printed) {
   return code;
 }
 
+/// Prepares output and signals. Returns false, after a message, if the process may not start a
+/// thread.
+bool prepare_process() {
+  reserve_standard_descriptors();
+  watch_output();
+  try {
+    runtime::take_signals();
+    return true;
+  } catch (...) {
+    comm::end_launch(comm::current_failure());
+    return false;
+  }
+}
+
 }  // namespace
 
 ExitCode main(int argc, char** argv) {
-  reserve_standard_descriptors();
-  watch_output();
-  runtime::take_signals();
+  if (!prepare_process()) return ExitCode::other;
   CLI::App cli("Trains GPT-style transformers with ZeRO data parallelism.", "kzero");
   cli.set_version_flag("-v,--version", version_text());
   cli.require_subcommand(1);

@@ -10,6 +10,7 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <system_error>
 #include <thread>
 
 #include "base/abandoned_run.hpp"
@@ -49,6 +50,14 @@ Failure current_failure() {
     return {error.what(), error.code()};
   } catch (const std::bad_alloc&) {
     return {"no more memory", ExitCode::memory};
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      return {
+          "no more threads: a limit on processes and threads is reached (ulimit -u, or "
+          "pids.max of the control group)",
+          ExitCode::other};
+    }
+    return {error.what(), ExitCode::other};
   } catch (const std::exception& error) {
     return {error.what(), ExitCode::other};
   } catch (...) {

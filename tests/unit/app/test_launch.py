@@ -4,6 +4,7 @@ What is slow depends on what else the machine does, so no test expects that noth
 
 import json
 import os
+import resource
 import stat
 import subprocess
 import tomllib
@@ -157,6 +158,39 @@ class Different(CheckLaunch):
         ]
         result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
         self.expect(result, 2, "rank 1 has train.seed = 2")
+
+
+class Start(CheckLaunch):
+    def twice(self, ranks):
+        """Two programs one after another in the tasks of a launch, as in srun --pty bash."""
+        once = f'"{KZERO}" check --launch deck.toml'
+        command = [*LAUNCHER, str(ranks), "bash", "-c", f"{once} >first && {once}"]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+
+    def test_a_second_program_in_the_task_of_a_launch_starts_alone(self):
+        self.assertIn("verdict     good: there is one rank", self.expect(self.twice(1), 0).stdout)
+
+    def test_a_second_program_in_several_tasks_is_refused(self):
+        result = self.twice(2)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("an MPI program has run in the tasks of this launch before", result.stderr)
+
+    def test_a_limit_on_threads_is_named(self):
+        user = {"user": 54321, "group": 54321, "extra_groups": []} if os.getuid() == 0 else {}  # no limit counts for root
+        try:
+            result = subprocess.run(
+                [KZERO, "--version"],
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)),
+                **user,
+            )
+        except PermissionError:
+            self.skipTest("another user than root may not read the program's folder")
+        self.expect(result, 1, "kzero: no more threads: a limit on processes and threads is reached (ulimit -u")
+        self.assertEqual(result.stderr.count("\n"), 1)
 
 
 if __name__ == "__main__":
