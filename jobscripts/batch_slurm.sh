@@ -51,6 +51,16 @@ require_numbers SLURM_RESTART_COUNT SLURM_MEM_PER_NODE SLURM_MEM_PER_CPU SLURM_C
   SLURM_JOB_END_TIME
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
+if [[ $facts == *HetJobId=* ]]; then
+  say "a heterogeneous job: trains on its first part only"
+fi
+
+# job_field FORMAT: prints what squeue shows of this job. It also shows the other parts of a heterogeneous one.
+job_field() {
+  local parts
+  parts=$(squeue -h -j "$job" -o "%A $1") && sed -n "s/^$SLURM_JOB_ID //p" <<<"$parts"
+}
+
 restarts=${SLURM_RESTART_COUNT:-0}
 allocation=$SLURM_JOB_NODELIST
 threads=${SLURM_CPUS_PER_TASK:-1}
@@ -88,7 +98,7 @@ fi
 # The program stops run.stop_margin before the job's end, which newer Slurms (not 22.05) put into the environment.
 if ((${SLURM_JOB_END_TIME:-0} <= $(date +%s))); then
   unset SLURM_JOB_END_TIME
-  end=$(SLURM_TIME_FORMAT=%s squeue -h -j "$job" -o %e)  # no number if the controller does not answer, or there is no limit
+  end=$(SLURM_TIME_FORMAT=%s job_field %e)  # no number if the controller does not answer, or there is no limit
   if [[ $end =~ ^[1-9][0-9]{8,10}$ ]]; then
     export SLURM_JOB_END_TIME=$end
   fi
@@ -134,7 +144,7 @@ run_ranks() {
 
 # pass_on SIGNAL: makes srun send SIGUSR1 to the ranks. Slurm sends SIGTERM also to the script of a job that it ends.
 pass_on() {
-  if [[ $1 == TERM && $(squeue -h -j "$job" -o %T) != RUNNING ]]; then
+  if [[ $1 == TERM && $(job_field %T) != RUNNING ]]; then
     trap - TERM
     kill -TERM $$
   elif [[ -n $ranks_process ]]; then
@@ -150,7 +160,7 @@ done
 # Slurm takes a node that it has found dead out of the job.
 believed_up() {
   local now
-  if now=$(squeue -h -j "$job" -o %N) && [[ -n $now ]]; then
+  if now=$(job_field %N) && [[ -n $now ]]; then
     scontrol show hostnames "$now"
   else
     printf '%s\n' "${nodes[@]}"

@@ -52,6 +52,14 @@ class InItsAllocation(NodeLossTest):
         one_launch.expect_its_bits(self, "4", STEPS)
         self.assertEqual([path.name for path in self.folder.glob("kzero-*")], [f"kzero-{job}.out"])
 
+    def test_a_heterogeneous_job_trains_on_its_first_part(self):
+        options = [":", "--nodes=1", "--ntasks=1", "--cpus-per-task=1", "--time=10"]
+        job = self.submit("slurm_cpu.sh", "deck.toml", "run.max_steps=2", options=options)
+        self.slurm.wait_restart(job, 1)
+        self.assertIn(f"job {job}: a heterogeneous job: trains on its first part only", self.output(job))
+        (start,) = self.metrics("start")
+        self.assertEqual((start["grid"]["data"], start["limit"]["source"]), (2, "SLURM_JOB_END_TIME"))
+
 
 class Silence(NodeLossTest):
     def test_a_node_that_falls_silent(self):
