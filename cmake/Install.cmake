@@ -38,3 +38,7 @@ foreach(script IN ITEMS input/prepare.py postprocess/report.py)
   configure_file(cmake/on_path.sh.in ${PROJECT_BINARY_DIR}/generated/kzero-${name} @ONLY)
   install(PROGRAMS ${PROJECT_BINARY_DIR}/generated/kzero-${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
 endforeach()
+
+# One tarball of the program, what is installed with it, and the libraries that a computing centre may lack. It is a build of its
+# own, in build/package.
+add_custom_target(package COMMAND bash ${PROJECT_SOURCE_DIR}/cmake/package.sh WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} USES_TERMINAL VERBATIM)

@@ -34,8 +34,8 @@ packages=(
   python3-matplotlib
 )
 if wanted tests; then
-  packages+=(fish groff-base hdf5-tools libbenchmark-dev libgtest-dev make munge python3-h5py python3-numpy shellcheck slurm-wlm
-    xz-utils zsh
+  packages+=(fish groff-base hdf5-tools libbenchmark-dev libgtest-dev make munge patchelf python3-h5py python3-numpy shellcheck
+    slurm-wlm xz-utils zsh
     iproute2 nftables openssh-server)  # tests over several nodes, each of which starts an sshd of its own
 fi
 if wanted ci; then

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds Kokkos 4.7.0 into .deps/kokkos-host (OpenMP and Serial) or .deps/kokkos-cuda (CUDA for Hopper as well).
+# Builds Kokkos 4.7.0 into .deps/kokkos-host (OpenMP and Serial), .deps/kokkos-static (the same as a static library, for package.sh)
+# or .deps/kokkos-cuda (CUDA for Hopper as well).
 # Distributions have Kokkos 3 or none, so the source is the copy that the PyPI package pygenten carries. Called by debian.sh.
 # Needs no root: CMake, a C++20 compiler (CXX, or c++), Python with venv and a network.
 #
-#   bash cmake/kokkos.sh host|cuda
+#   bash cmake/kokkos.sh host|static|cuda
 set -euo pipefail
 
-variant=${1:?host or cuda}
+variant=${1:?host, static or cuda}
 here=$(cd "$(dirname "$0")" && pwd)
 deps=$(dirname "$here")/.deps
 prefix=$deps/kokkos-$variant
@@ -20,6 +21,7 @@ options=(
 cmake=cmake
 case $variant in
   host) ;;
+  static) options+=(-DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON) ;;
   cuda)
     cmake=$deps/venv/bin/cmake  # 3.31, the first that compiles several sources of CUDA as one
     header=$here/kokkos47_cuda13.hpp
@@ -30,7 +32,7 @@ case $variant in
       # The CUDA runtime that kzero uses, instead of one of its own
       -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared '-DCMAKE_INSTALL_RPATH=$ORIGIN/../../cuda/lib64'
     ) ;;
-  *) echo "kokkos.sh: '$variant' is neither host nor cuda" >&2; exit 2 ;;
+  *) echo "kokkos.sh: '$variant' is none of host, static, cuda" >&2; exit 2 ;;
 esac
 
 for tool in cmake "${CXX:-c++}" python3; do

@@ -3,12 +3,21 @@
 # root: CMake, make, a C++ compiler, curl or wget, and a network.
 #
 #   bash cmake/libraries.sh [cli11] [fmt] [icu] [json] [toml] [xxhash]      without names: all six
+#   bash cmake/libraries.sh static [fmt] [hdf5]     static ones into .deps/static, for cmake/package.sh. HDF5 is built for the MPI
+#                                                   whose compiler is MPICC, or mpicc.
 #
 # The sources are Debian 13's. KZERO_ARCHIVE names another mirror of the archive, for instance a site's own; it ends in pool/main.
 set -euo pipefail
 
 deps=$(cd "$(dirname "$0")/.." && pwd)/.deps
 prefix=$deps/libraries
+shared=ON
+if [[ ${1-} == static ]]; then
+  prefix=$deps/static
+  shared=OFF
+  shift
+  (($#)) || set -- fmt hdf5
+fi
 archive=${KZERO_ARCHIVE:-https://deb.debian.org/debian/pool/main}
 
 if (($# == 0)); then
@@ -47,7 +56,7 @@ get() {  # PATH SHA256
 
 with_cmake() {  # OPTION...
   cmake -S "$source" -B "$source/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
-    -DBUILD_SHARED_LIBS=ON "$@"
+    -DBUILD_SHARED_LIBS="$shared" -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@"
   cmake --build "$source/build" --parallel "$(nproc)"
   cmake --install "$source/build"
 }
@@ -60,6 +69,14 @@ build() {
     fmt)
       get f/fmtlib/fmtlib_10.1.1+ds1.orig.tar.gz 7000f214d2628f04174822f8048c573f1608194408d7931121595a03f1c18a17
       with_cmake -DFMT_TEST=OFF -DFMT_DOC=OFF ;;
+    hdf5)
+      local compiler
+      compiler=$(command -v "${MPICC:-mpicc}") ||
+        { echo "libraries.sh: ${MPICC:-mpicc} is missing, the compiler of the MPI that HDF5 is for" >&2; exit 1; }
+      get h/hdf5/hdf5_1.14.5+repack.orig.tar.gz 71cdb04c151ef4e8a7f88907adfc4f3b75afd44e96fbd55775e1c9d7c4e7c112
+      with_cmake -DHDF5_ENABLE_PARALLEL=ON -DMPI_C_COMPILER="$compiler" -DHDF5_BUILD_CPP_LIB=OFF \
+        -DHDF5_BUILD_EXAMPLES=OFF -DHDF5_BUILD_HL_LIB=OFF -DHDF5_BUILD_TOOLS=OFF -DHDF5_ENABLE_SZIP_SUPPORT=OFF \
+        -DHDF5_ENABLE_Z_LIB_SUPPORT=OFF -DBUILD_TESTING=OFF ;;
     icu)
       get i/icu/icu_76.1.orig.tar.gz dfacb46bfe4747410472ce3e1144bf28a102feeaa4e3875bac9b4c6cf30f4f3e
       # Its libraries need one another. The path of the program that loads the first is not searched for the others.
@@ -81,7 +98,10 @@ build() {
 
 for name in "$@"; do
   case $name in
-    cli11 | fmt | icu | json | toml | xxhash) ;;
+    fmt) ;;
+    hdf5) [[ $shared == OFF ]] || { echo "libraries.sh: hdf5 is for 'static' only" >&2; exit 2; } ;;
+    cli11 | icu | json | toml | xxhash)
+      [[ $shared == ON ]] || { echo "libraries.sh: only fmt and hdf5 become static, not $name" >&2; exit 2; } ;;
     *) echo "libraries.sh: '$name' is not one of cli11, fmt, icu, json, toml, xxhash" >&2; exit 2 ;;
   esac
 done

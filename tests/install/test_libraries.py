@@ -26,9 +26,9 @@ class Libraries(unittest.TestCase):
         self.script("../source/source/configure", 'echo "configure $LDFLAGS $*" >>"$CALLS"')
         subprocess.run(["tar", "-cJf", self.tree / "good.tar.xz", "-C", self.tree, "source"], check=True)
         digest = hashlib.sha256((self.tree / "good.tar.xz").read_bytes()).hexdigest()
-        # The archive of this test stands for those of CLI11 and ICU.
-        text, count = re.subn(r"(get \w/(?:cli11|icu)/\S+) [0-9a-f]{64}", rf"\1 {digest}", TEXT)
-        self.assertEqual(count, 2)
+        # The archive of this test stands for those of CLI11, fmt, HDF5 and ICU.
+        text, count = re.subn(r"(get \w/(?:cli11|fmtlib|hdf5|icu)/\S+) [0-9a-f]{64}", rf"\1 {digest}", TEXT)
+        self.assertEqual(count, 4)
         (self.tree / "cmake/libraries.sh").write_text(text)
         self.script("curl", 'while [[ $1 != --output ]]; do shift; done\necho "curl $3" >>"$CALLS"\ncp "$SOURCE" "$2"')
         self.script("cmake", 'echo "cmake $*" >>"$CALLS"')
@@ -62,6 +62,32 @@ class Libraries(unittest.TestCase):
         self.assertEqual(len(calls), 4)
         done, calls = self.build("cli11")
         self.assertEqual((done.returncode, done.stdout, calls), (0, "", []))
+
+    def test_static_libraries_have_a_folder_of_their_own(self):
+        self.script("mpicc", "")
+        done, calls = self.build("static")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        configured = [call for call in calls if call.startswith("cmake -S")]
+        self.assertEqual(len(configured), 2)
+        for call in configured:
+            self.assertIn(f" -DCMAKE_INSTALL_PREFIX={self.tree}/.deps/static ", call)
+            self.assertIn(" -DBUILD_SHARED_LIBS=OFF ", call)
+        self.assertIn(f" -DMPI_C_COMPILER={self.tree}/bin/mpicc ", configured[1])
+        done, calls = self.build("fmt")
+        self.assertIn(f" -DCMAKE_INSTALL_PREFIX={self.tree}/.deps/libraries ", calls[0])
+        self.assertIn(" -DBUILD_SHARED_LIBS=ON ", calls[0])
+
+    def test_others_do_not_become_static(self):
+        done, calls = self.build("static", "fmt", "icu")
+        self.assertEqual((done.returncode, calls), (2, []))
+        self.assertEqual(done.stderr, "libraries.sh: only fmt and hdf5 become static, not icu\n")
+        done, calls = self.build("hdf5")
+        self.assertEqual((done.returncode, calls), (2, []))
+
+    def test_the_compiler_of_mpi_is_needed_for_hdf5(self):
+        done, _ = self.build("static", "hdf5", MPICC="mpicc.of_nobody")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("libraries.sh: mpicc.of_nobody is missing, the compiler of the MPI that HDF5 is for\n", done.stderr)
 
     def test_libraries_of_icu_find_one_another(self):
         self.script("make", 'echo "make $*" >>"$CALLS"')
@@ -114,6 +140,7 @@ class Libraries(unittest.TestCase):
         names = {
             "cli11": "CLI11",
             "fmtlib": "fmt",
+            "hdf5": "HDF5",
             "icu": "ICU",
             "nlohmann-json3": "nlohmann_json",
             "tomlplusplus": "tomlplusplus",
