@@ -19,6 +19,8 @@ forget_leftovers() {
     [SLURM_MEM_PER_NODE]='MinMemoryNode=[0-9.]*[1-9]' [SLURM_MEM_PER_CPU]='MinMemoryCPU=[0-9.]*[1-9]' [SLURM_MEM_PER_GPU]='MemPerTres='
     [SLURM_GPUS]='TresPerJob=' [SLURM_GPUS_PER_NODE]='TresPerNode=' [SLURM_GPUS_PER_SOCKET]='TresPerSocket='
     [SLURM_GPUS_PER_TASK]='TresPerTask=[^[:space:]]*gpu' [SLURM_CPUS_PER_GPU]='CpusPerTres='
+    [SLURM_TRES_PER_TASK]='TresPerTask=' [SLURM_NTASKS_PER_GPU]='NtasksPerTRES:'
+    [SLURM_NTASKS_PER_SOCKET]='NtasksPerN:B:S:C=[^:]*:[^:]*:[1-9]' [SLURM_NTASKS_PER_CORE]='NtasksPerN:B:S:C=[^:]*:[^:]*:[^:]*:[1-9]'
     [SLURM_ARRAY_JOB_ID]='ArrayJobId=' [SLURM_ARRAY_TASK_ID]='ArrayJobId=' [SLURM_RESTART_COUNT]='Restarts=[1-9]'
   )
   # Slurm does not set these for a script.

@@ -234,6 +234,8 @@ class Submission(JobTest):
         "SLURM_EXCLUSIVE": "1",
         "SLURM_GPUS_PER_TASK": "1",
         "SLURM_MEM_PER_CPU": "1",
+        "SLURM_NTASKS_PER_CORE": "3",
+        "SLURM_NTASKS_PER_SOCKET": "3",
         "SLURM_MEM_PER_NODE": "1",
         "SLURM_RESTART_COUNT": "100",
         "SLURM_STDOUTMODE": "none",
@@ -279,15 +281,19 @@ class Submission(JobTest):
         job = self.stops_once(KZERO="build/release/kzero", **self.LEFT)
         found = self.rank_environment()
         self.assertEqual((found["OMP_NUM_THREADS"], found["KZERO_JOB"]), ("1", job))
-        self.assertEqual({name for name in self.LEFT if name.startswith("SLURM_CPU_BIND")} & found.keys(), set())
+        self.assertEqual(
+            {name for name in self.LEFT if name.startswith(("SLURM_CPU_BIND", "SLURM_NTASKS_PER_"))} & found.keys(), set()
+        )
         (start,) = self.metrics("start")
         self.assertEqual((start["grid"]["data"], start["limit"]["source"]), (2, "SLURM_JOB_END_TIME"))
         self.assertIn("stopped by run.max_steps", self.output(job))
 
     def test_options_of_this_job_stay(self):
-        self.stops_once("--mem-per-cpu=1", KZERO="build/release/kzero", SLURM_MEM_PER_NODE="1")
+        options = ("--mem-per-cpu=1", "--ntasks-per-core=1")
+        self.stops_once(*options, KZERO="build/release/kzero", SLURM_MEM_PER_NODE="1", SLURM_NTASKS_PER_SOCKET="3")
         found = self.rank_environment()
-        self.assertEqual((found.get("SLURM_MEM_PER_CPU"), found.get("SLURM_MEM_PER_NODE")), ("1", None))
+        names = ("MEM_PER_CPU", "MEM_PER_NODE", "NTASKS_PER_CORE", "NTASKS_PER_SOCKET")
+        self.assertEqual([found.get(f"SLURM_{name}") for name in names], ["1", None, "1", None])
 
     def test_a_script_within_a_step_does_not_wait_for_its_end(self):
         step = [
