@@ -1,5 +1,7 @@
 #include "grid/clocks.hpp"
 
+#include <mpi.h>
+
 #include <algorithm>
 #include <limits>
 

@@ -1,5 +1,7 @@
 #include "grid/group.hpp"
 
+#include <mpi.h>
+
 #include <numeric>
 #include <utility>
 
@@ -44,7 +46,7 @@ std::string node_name() {
 
 }  // namespace
 
-Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(name)) {
+Group::Group(MpiHandle comm, std::string name) : comm_(comm), name_(std::move(name)) {
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
   MPI_Group members = MPI_GROUP_NULL, launch = MPI_GROUP_NULL;
@@ -61,7 +63,8 @@ Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(nam
 }
 
 Group::~Group() {
-  if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+  MPI_Comm comm = comm_;
+  if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
 }
 
 Group::Group(Group&& other) noexcept

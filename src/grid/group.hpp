@@ -2,8 +2,6 @@
 // are a few words per step at most. Data that grows with the model is sent and counted by comm/.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/types.hpp"
+#include "grid/mpi_handle.hpp"
 #include "grid/node_shape.hpp"
 
 namespace kzero::grid {
@@ -26,8 +25,9 @@ class AgreedError : public Error {
 /// Owns one MPI communicator. Every function except rank() and size() is collective over the group.
 class Group {
  public:
-  /// Takes ownership of `comm`. `name` identifies the group in messages and the traffic ledger.
-  Group(MPI_Comm comm, std::string name);
+  /// Takes ownership of `comm`, an MPI_Comm. `name` identifies the group in messages and the
+  /// traffic ledger.
+  Group(MpiHandle comm, std::string name);
   ~Group();
   Group(Group&& other) noexcept;
   Group(const Group&) = delete;
@@ -38,7 +38,7 @@ class Group {
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool is_root() const { return rank_ == 0; }
-  MPI_Comm handle() const { return comm_; }
+  MpiHandle handle() const { return comm_; }
   /// Converts a rank of this group to its rank in the launch.
   int launch_rank(int rank) const { return launch_ranks_[rank]; }
 
@@ -89,7 +89,7 @@ class Group {
   std::string broadcast(const std::string& text, int from) const;
   std::string place_of(int failing, bool i_failed) const;
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  MpiHandle comm_;
   std::string name_;
   int rank_ = 0;
   int size_ = 1;

@@ -1,6 +1,7 @@
 #include "grid/nodes.hpp"
 
 #include <fmt/format.h>
+#include <mpi.h>
 
 #include <map>
 #include <sstream>

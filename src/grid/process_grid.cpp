@@ -1,5 +1,7 @@
 #include "grid/process_grid.hpp"
 
+#include <mpi.h>
+
 #include <algorithm>
 #include <utility>
 

@@ -4,8 +4,6 @@
 // with consecutive positions on the nodes form a sequence group.
 #pragma once
 
-#include <mpi.h>
-
 #include <span>
 
 #include "grid/group.hpp"

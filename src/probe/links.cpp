@@ -1,5 +1,7 @@
 #include "probe/links.hpp"
 
+#include <mpi.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -2,6 +2,7 @@
 // every stage with the same bits, its plan follows its declaration, and its checkpoints move
 // between any stages and numbers of ranks.
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include "run/restart_rules.hpp"
 #include "support/checkpoints.hpp"

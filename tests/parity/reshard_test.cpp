@@ -1,6 +1,7 @@
 // A checkpoint saved on one grid is loaded bit for bit on any other: all combinations of data and
 // tensor ranks, stages and precisions, with more or fewer ranks.
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include "support/checkpoints.hpp"
 #include "support/full_state.hpp"

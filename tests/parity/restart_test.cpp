@@ -1,5 +1,6 @@
 // A run that stops and resumes from its checkpoint gives the same results as a run without a stop.
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include "support/checkpoints.hpp"
 #include "support/same_bits.hpp"

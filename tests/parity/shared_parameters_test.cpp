@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <mpi.h>
 
 #include <chrono>
 #include <memory>

@@ -1,6 +1,7 @@
 // Steps that are skipped because of their gradient norm, with groups and an average of the weights.
 // Every rank decides the same, on any grid and after a restart.
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // Tensor parallelism: the same model on every grid, the same bits in every stage and recompute mode
 // of one grid, and memory and traffic as planned.
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <cmath>
 

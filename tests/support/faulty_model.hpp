@@ -2,6 +2,8 @@
 // rank's node.
 #pragma once
 
+#include <mpi.h>
+
 #include <functional>
 
 #include "model/model.hpp"

@@ -1,4 +1,6 @@
 // Loaded state equals saved state bit for bit, on the same grid and on any other.
+#include <mpi.h>
+
 #include <cmath>
 #include <cstring>
 #include <functional>

@@ -1,6 +1,7 @@
 #include "grid/clocks.hpp"
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <chrono>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // The node named for a failure on some ranks only. This program simulates several nodes. Its
 // function replaces MPI's.
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <cstdio>
 #include <string>

@@ -1,6 +1,7 @@
 #include "grid/group.hpp"
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <utility>
 
@@ -83,7 +84,7 @@ TEST(Group, AProblemOfSomeRanksIsAnErrorOnAll) {
 TEST(Group, AMovedGroupKeepsWorking) {
   Group first = make_world();
   const Group second(std::move(first));
-  EXPECT_EQ(first.handle(), MPI_COMM_NULL);
+  EXPECT_EQ(static_cast<MPI_Comm>(first.handle()), MPI_COMM_NULL);
   EXPECT_EQ(second.name(), "world");
   EXPECT_EQ(second.sum(1), second.size());
 }

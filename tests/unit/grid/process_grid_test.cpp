@@ -1,6 +1,7 @@
 #include "grid/process_grid.hpp"
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <string>
 
