@@ -10,9 +10,13 @@ else()
     string(APPEND hash "+changes")
   endif()
 endif()
+if(NOT MPI_LAUNCHER)  # MPIEXEC_EXECUTABLE-NOTFOUND
+  set(MPI_LAUNCHER)
+endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
 #define KZERO_VERSION "@VERSION@"
 #define KZERO_GIT_HASH "@hash@"
 #define KZERO_COMPILER "@COMPILER@"
 #define KZERO_BUILD_TYPE "@BUILD_TYPE@"
+#define KZERO_MPI_LAUNCHER "@MPI_LAUNCHER@"
 ]])

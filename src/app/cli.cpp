@@ -37,8 +37,7 @@ std::string version_text() {
   std::string text;
   for (const auto& [name, value] : runtime::build_facts())
     text += fmt::format("{} {}\n", name, value);
-  text.pop_back();
-  return text;
+  return text + "mpi " + runtime::mpi_library();
 }
 
 void add_deck(CLI::App& command, DeckArguments& arguments) {
@@ -174,7 +173,7 @@ bool prepare_process() {
 ExitCode main(int argc, char** argv) {
   if (!prepare_process()) return ExitCode::other;
   CLI::App cli("Trains GPT-style transformers with ZeRO data parallelism.", "kzero");
-  cli.set_version_flag("-v,--version", version_text());
+  cli.set_version_flag("-v,--version", version_text);
   cli.require_subcommand(1);
   std::function<ExitCode()> chosen;
   DeckArguments deck;

@@ -14,4 +14,7 @@ std::string compiler();
 /// CMake's build type.
 std::string build_type();
 
+/// The path of the mpiexec that belongs to the build's MPI library; empty if none was found.
+std::string mpi_launcher();
+
 }  // namespace kzero

@@ -1,7 +1,6 @@
 #include "probe/facts.hpp"
 
 #include <fmt/format.h>
-#include <mpi.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -57,17 +56,6 @@ std::string system_name() {
   return fmt::format("{} {} {}", names.sysname, names.release, names.machine);
 }
 
-/// Returns the first line. MPI libraries add pages of build options after it.
-std::string mpi_name() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  std::string line(text, static_cast<std::size_t>(length));
-  line = line.substr(0, line.find('\n'));
-  std::ranges::replace(line, '\t', ' ');
-  return line;
-}
-
 void add_environment(Facts& facts) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
@@ -84,7 +72,7 @@ Facts program_facts() {
   for (const auto& [name, value] : runtime::build_facts())
     program += fmt::format("{}{} {}", program.empty() ? "" : ", ", name, value);
   Facts facts{{"program", program, Weight::required},
-              {"MPI library", mpi_name(), Weight::required}};
+              {"MPI library", runtime::mpi_library(), Weight::required}};
   for (const runtime::LoadedLibrary& library : runtime::loaded_libraries()) {
     if (library.name.empty() && !library.build.empty())
       facts.push_back({"build of the program", library.build, Weight::required});

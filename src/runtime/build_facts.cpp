@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <mpi.h>
 
 #include <algorithm>
 #include <cstring>
@@ -48,6 +49,17 @@ std::vector<std::pair<std::string, std::string>> build_facts() {
                          std::to_string(KOKKOS_VERSION / 100 % 100) + "." +
                          std::to_string(KOKKOS_VERSION % 100)},
           {"execution", Execution::name()}};
+}
+
+/// Returns the first line. MPI libraries add pages of build options after it.
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string line(text, static_cast<std::size_t>(length));
+  line = line.substr(0, line.find('\n'));
+  std::ranges::replace(line, '\t', ' ');
+  return line;
 }
 
 namespace {

@@ -15,6 +15,10 @@ std::string kernel_arithmetic();
 /// Version, git hash, compiler, build type and device backend, in printing order.
 std::vector<std::pair<std::string, std::string>> build_facts();
 
+/// The name and version of the MPI library that this process loaded, as the library tells them.
+/// That of the build may be another one with the same ABI.
+std::string mpi_library();
+
 struct LoadedLibrary {
   std::string name;   // of the file, without its folder; empty: the program itself
   std::string build;  // the build id that the linker wrote, in hexadecimal digits; empty: none

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/version.hpp"
 #include "runtime/host_name.hpp"
 
 namespace kzero::runtime {
@@ -150,6 +151,13 @@ constexpr Launcher launchers[] = {{"PMI_SIZE", "mpiexec or srun"},
 
 int number_of(const char* variable) { return environment_number(variable).value_or(0); }
 
+/// The launcher to use instead: that of the build, if this machine has it.
+std::string own_launcher() {
+  const std::string path = mpi_launcher();
+  const bool is_here = !path.empty() && ::access(path.c_str(), X_OK) == 0;
+  return is_here ? path : "the mpiexec of the MPI library that kzero --version names";
+}
+
 }  // namespace
 
 std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
@@ -162,10 +170,9 @@ std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
     if (ranks <= 1 || (is_slurm && is_own_single)) continue;
     return ForeignLaunch{fmt::format(
         "{0}={1}: {2} started {1} ranks, but this program's MPI library sees one alone, so each "
-        "would train by itself in the same folder; start it with the mpiexec of the MPI that it "
-        "was built with (kzero --version), or with srun --mpi=pmi2 or --mpi=pmix as that supports; "
-        "if {0} is left over from another launch, unset it",
-        launcher.ranks, ranks, launcher.name)};
+        "would train by itself in the same folder; start it with {3}, or with srun --mpi=pmi2 "
+        "or --mpi=pmix as that supports; if {0} is left over from another launch, unset it",
+        launcher.ranks, ranks, launcher.name, own_launcher())};
   }
   // PMIx tells each process its rank but not the number of ranks, so rank 0 cannot notice the
   // problem.
@@ -173,9 +180,8 @@ std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
     return ForeignLaunch{
         fmt::format(
             "PMIX_RANK={}: a launcher with PMIx started several ranks, but this program's MPI "
-            "library sees one alone; start it with the mpiexec of the MPI that it was built with "
-            "(kzero --version)",
-            number_of("PMIX_RANK")),
+            "library sees one alone; start it with {}",
+            number_of("PMIX_RANK"), own_launcher()),
         false};
   }
   return std::nullopt;

@@ -18,7 +18,9 @@ if FOR_DEVICES:
 class Commands(LaunchTest):
     def test_help_and_version(self):
         self.assertIn("train", self.expect(self.run_kzero("--help"), 0).stdout)
-        self.assertIn("kzero", self.expect(self.run_kzero("--version"), 0).stdout)
+        shown = self.expect(self.run_kzero("--version"), 0).stdout
+        self.assertRegex(shown, r"^kzero \d")
+        self.assertRegex(shown, r"\nmpi .*MPI")
 
     def test_bad_command_lines(self):
         for arguments in (

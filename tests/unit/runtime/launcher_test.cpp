@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/version.hpp"
+
 namespace kzero::runtime {
 namespace {
 
@@ -46,6 +48,7 @@ class Launcher : public ::testing::Test {
 TEST_F(Launcher, OfAnotherMpiIsNamed) {
   const std::string text = problem({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "0"}});
   EXPECT_EQ(text.find("OMPI_COMM_WORLD_SIZE=4: Open MPI's mpirun started 4 ranks"), 0U) << text;
+  EXPECT_NE(text.find("start it with " + mpi_launcher() + ", or"), std::string::npos) << text;
   EXPECT_NE(problem({{"PMI_SIZE", "2"}}), "");
   EXPECT_NE(problem({{"MV2_COMM_WORLD_SIZE", "2"}}), "");
   EXPECT_NE(problem({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}}), "");
