@@ -27,15 +27,7 @@ if(Kokkos_ENABLE_CUDA)
 elseif(Kokkos_ENABLE_HIP)
   include(Hip)
 endif()
-find_package(MPI REQUIRED COMPONENTS CXX)
-
-# Debian has one HDF5 per MPI flavour side by side; a serial one cannot write shared shards.
-set(HDF5_PREFER_PARALLEL ON)
-find_package(HDF5 1.10 REQUIRED COMPONENTS C)
-if(NOT HDF5_IS_PARALLEL)
-  message(FATAL_ERROR "The HDF5 found at ${HDF5_C_LIBRARIES} has no MPI support. "
-                      "Install libhdf5-mpich-dev or point HDF5_ROOT to a parallel build.")
-endif()
+include(MpiAndHdf5)
 
 # Its headers without the options that its package sets for a shared library: src/deck/toml.hpp sets them.
 find_package(tomlplusplus 3.3 REQUIRED CONFIG)

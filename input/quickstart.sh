@@ -12,6 +12,7 @@ deck=input/quickstart.toml
 folder=runs/quickstart
 stopped=75  # the exit code of a run that stopped in time with a checkpoint
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # a rank
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1  # Open MPI asks twice
 
 section() { printf '\n=== %s\n' "$*"; }
 
@@ -24,6 +25,8 @@ options=()
 cmake --preset release "${options[@]}" "$@"
 cmake --build --preset release --target kzero
 kzero=build/release/kzero
+# Of the MPI library that it was built with. Debian's default is Open MPI's where several are installed.
+mpiexec=$(sed -n 's/^MPIEXEC_EXECUTABLE:FILEPATH=//p' build/release/CMakeCache.txt)
 
 steps=$(sed -n 's/^steps *= *\([0-9]*\).*/\1/p' "$deck")
 half=$((steps / 2))
@@ -31,7 +34,7 @@ rm -rf "$folder"
 
 section "Train on two ranks; stop after $half of $steps steps"
 code=0
-mpiexec -n 2 "$kzero" train "$deck" run.max_steps=$half || code=$?
+"$mpiexec" -n 2 "$kzero" train "$deck" run.max_steps=$half || code=$?
 if ((code != stopped)); then
   echo "quickstart.sh: the run ended with exit code $code, not with $stopped (stopped with a checkpoint)" >&2
   exit 1
@@ -39,7 +42,7 @@ fi
 echo "exit code $code: stopped with a checkpoint, to be run again"
 
 section "The same command without the limit resumes from the checkpoint"
-mpiexec -n 2 "$kzero" train "$deck"
+"$mpiexec" -n 2 "$kzero" train "$deck"
 
 section "The newest checkpoint, every checksum compared"
 "$kzero" inspect --verify "$folder/checkpoints"
