@@ -27,8 +27,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-VOCAB = {"tiny": 256, "small30m": 8192, "gpt2-124m": 50257}
-PER_RANK = {"tiny": 8, "small30m": 4, "gpt2-124m": 1}  # sequences
+VOCAB = {"tiny": 256, "small30m": 8192, "gpt2-124m": 50257, "llama/30m": 8192, "llama/experts": 256}
+PER_RANK = {"tiny": 8, "small30m": 4, "gpt2-124m": 1, "llama/30m": 4, "llama/experts": 2}  # sequences
+RIVALS = ["tiny", "small30m", "gpt2-124m"]  # decks of GPT-2; compare_llama.py has rivals of the others
 WARM_UP = 3  # steps left out of the median, as the rivals' benchmark does
 
 
@@ -162,7 +163,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kzero", required=True, type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("--peers", required=True)
-    parser.add_argument("--configs", nargs="+", default=list(VOCAB), choices=VOCAB)
+    parser.add_argument("--configs", nargs="+", default=RIVALS, choices=RIVALS)
     parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"])
     parser.add_argument("--rivals", nargs="+", default=["torch+compile", "ddp", "deepspeed0", "deepspeed1"])
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Where a training step of kzero spends its time, kernel by kernel, compared with what the machine allows.
 
-    python3 profile.py --build BUILD [--configs tiny small30m gpt2-124m] [--precisions fp32 bf16] [--ranks 1] [KEY=VALUE...]
+    python3 profile.py --build BUILD [--configs tiny small30m gpt2-124m llama/30m llama/experts] [--precisions fp32 bf16] [--ranks 1] [KEY=VALUE...]
 
 BUILD: a build folder configured with -DKZERO_BENCHMARKS=ON. One thread a rank; the figures are rank 0's processor time
 after three steps. Products are compared with the rate of the run's own product of 768 x 768 x 768, kernels that move
@@ -36,7 +36,7 @@ def copy_bytes_per_second():
 
 def profile(arguments, config, precision, folder):
     """The tool's records of all ranks, the first rank's first, which is the one with the lowest process number."""
-    tokens = folder / f"{config}.bin"
+    tokens = folder / f"{config.replace('/', '_')}.bin"
     if not tokens.exists():
         write_tokens(tokens, VOCAB[config])
     for old in glob.glob(f"{folder}/profile.*"):
