@@ -7,7 +7,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from . import processes
+from . import launchers, processes
 from .cluster import MARKER
 
 LAST_WORD = r"^(completed after|stopped (by|ahead|at|after)) "  # of kzero to standard output, on its way out
@@ -35,26 +35,16 @@ class Launch:
         self.file = cluster.work / f"launch-{self.marker}.out"
         names = [str(host) for host in hosts]
         settings = [f"{name}={value}" for name, value in (environment or {}).items()]
-        words = [
-            "mpiexec",
-            "-hosts",
-            ",".join(names),
-            "-ppn",
-            ranks,
-            "-n",
-            ranks * len(names),
-            "-launcher",
-            "ssh",
-            "-launcher-exec",
-            cluster.folder / "ssh",
-            "env",
-            *settings,
-            *command,
-        ]
+        words = [*launchers.words(names, ranks, cluster.folder / "ssh"), "env", *settings, *command]
         self.begin = time.monotonic()
         with self.file.open("w") as output:
             self.process = cluster.node(head or names[0]).popen(
-                words, {MARKER: self.marker}, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                words,
+                {MARKER: self.marker, **launchers.variables()},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
 
     def output(self):

@@ -100,7 +100,8 @@ def ranks_of(launch):
         try:
             if above == launch.pid and Path(f"/proc/{pid}/exe").resolve() == Path(KZERO).resolve():
                 variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                ranks.update((int(v[9:]), pid) for v in variables if v.startswith(b"PMI_RANK="))
+                numbers = dict(v.split(b"=", 1) for v in variables if v.startswith((b"PMI_RANK=", b"PMIX_RANK=")))
+                ranks.update((int(number), pid) for number in numbers.values())
         except OSError:
             continue
     return ranks
