@@ -45,7 +45,7 @@ bool is_in(const Range& range, double value) {
 /// Returns whether a text has no control characters. No file name or choice needs them, and a log
 /// line must stay one line.
 bool is_plain(const std::string& text) {
-  return std::ranges::none_of(text, [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; });
+  return std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
 }
 
 std::string in_quotes(std::string_view text) {

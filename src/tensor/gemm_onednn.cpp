@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/processor.hpp"
 #include "tensor/gemm_backends.hpp"
+#include "tensor/onednn_sets.hpp"
 #include "tensor/onednn_sgemm.hpp"
 
 namespace kzero::tensor {
@@ -103,27 +104,11 @@ struct Primitives {
   }
 };
 
-std::string name_of(unsigned set) {
-  using Isa = dnnl::cpu_isa;
-  constexpr std::pair<Isa, const char*> names[] = {{Isa::avx512_core_amx, "AMX"},
-                                                   {Isa::avx512_core_bf16, "AVX-512 with bf16"},
-                                                   {Isa::avx512_core_vnni, "AVX-512 with VNNI"},
-                                                   {Isa::avx512_core, "AVX-512"},
-                                                   {Isa::avx2, "AVX2"}};
-  for (const auto& [named, name] : names) {
-    if (static_cast<unsigned>(named) == set) return name;
-    // Newer libraries know more sets; each new set contains the earlier ones.
-    if (contains(set, named)) return fmt::format("{} and more ({:#x})", name, set);
-  }
-  return fmt::format("instruction set {:#x}", set);
-}
-
 /// Returns whether the processor has bf16 products that are faster than fp32's. Without them,
 /// oneDNN 2's matmul reaches a fifth of the speed of its sgemm.
 bool multiplies_bf16() {
-  const unsigned set = instruction_set();
-  return contains(set, dnnl::cpu_isa::avx512_core_amx) ||
-         (contains(set, dnnl::cpu_isa::avx512_core_bf16) && !pairs_are_slow());
+  const unsigned set = onednn_set();
+  return has_amx(set) || (has_avx512_bf16(set) && !pairs_are_slow());
 }
 
 /// fp32 through oneDNN's sgemm. bf16 through its matmul primitives if multiplies_bf16(), otherwise
@@ -170,7 +155,7 @@ void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
 std::string OneDnnGemm::arithmetic() const {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("oneDNN {}.{}.{} for {}{}", version->major, version->minor, version->patch,
-                     name_of(instruction_set()), multiplies_bf16_ ? "" : ", bf16 widened");
+                     name_of_set(onednn_set()), multiplies_bf16_ ? "" : ", bf16 widened");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "tensor/onednn_sets.hpp"
 
 namespace kzero::tensor {
 
@@ -65,7 +66,7 @@ char letter(const Operand& x) { return x.transpose == Transpose::no ? 'N' : 'T';
 /// Returns whether oneDNN may divide the sums of an element among threads wherever they are, so
 /// that its bits depend on their number. It does this where it has no code for AVX-512.
 bool divides_sums() {
-  static const bool divides = !contains(instruction_set(), dnnl::cpu_isa::avx512_core);
+  static const bool divides = !has_avx512(onednn_set());
   return divides;
 }
 
@@ -120,13 +121,6 @@ dnnl_status_t parts_of_sums(Index m, Index n, Index k, const Operand& a, const O
 }
 
 }  // namespace
-
-unsigned instruction_set() { return static_cast<unsigned>(dnnl::get_effective_cpu_isa()); }
-
-bool contains(unsigned set, dnnl::cpu_isa other) {
-  const auto bits = static_cast<unsigned>(other);
-  return (set & bits) == bits;
-}
 
 // Where tiles are packed, their strides do not matter. Elsewhere oneDNN itself packs operands, and
 // reads columns slowly whose elements are a multiple of 4 KiB apart.

@@ -1,18 +1,9 @@
 // fp32 products by oneDNN, whose bits do not depend on the number of threads.
 #pragma once
 
-#include <dnnl.hpp>
-
 #include "tensor/gemm.hpp"
 
 namespace kzero::tensor {
-
-/// The instruction sets that oneDNN uses on this processor, as bits of dnnl::cpu_isa.
-unsigned instruction_set();
-
-/// Returns whether one instruction set contains another: the bits of its number include the
-/// other's.
-bool contains(unsigned set, dnnl::cpu_isa other);
 
 /// Returns whether onednn_sgemm() reads the operand slowly. Copying blocks of such an operand costs
 /// less.
