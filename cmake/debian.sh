@@ -8,6 +8,7 @@
 #   bash cmake/debian.sh ci        also what .ci/run needs: Clang, for the preset asan, tests/fuzz/run.sh and the style (Clang 14,
 #                                  which is Debian 12's), HIP's headers, ruff and debootstrap
 #   bash cmake/debian.sh cuda      also for the preset cuda: toolkit, NCCL, Kokkos for the device
+#   bash cmake/debian.sh arm       also for the preset arm: cross compiler, libraries and Kokkos for AArch64, emulator
 #   bash cmake/debian.sh onednn    also oneDNN 3 in place of Debian 12's 2.6, for -DOneDNN_ROOT=.deps/onednn
 #
 # Several of these words may be given.
@@ -15,8 +16,8 @@ set -euo pipefail
 
 for word in "$@"; do
   case $word in
-    tests | ci | cuda | onednn) ;;
-    *) echo "usage: bash cmake/debian.sh [tests] [ci] [cuda] [onednn]" >&2; exit 2 ;;
+    tests | ci | cuda | arm | onednn) ;;
+    *) echo "usage: bash cmake/debian.sh [tests] [ci] [cuda] [arm] [onednn]" >&2; exit 2 ;;
   esac
 done
 words=" $* "
@@ -40,6 +41,9 @@ if wanted tests; then
 fi
 if wanted ci; then
   packages+=(clang clang-19 clang-format clang-tidy debootstrap libamdhip64-dev libclang-rt-dev libomp-dev llvm)
+fi
+if wanted arm; then
+  packages+=(g++-aarch64-linux-gnu qemu-user)
 fi
 
 # The packages that are not installed, one a line.
@@ -97,6 +101,10 @@ if wanted cuda; then
   attempt bash "$here/kokkos.sh" cuda
 fi
 attempt bash "$here/kokkos.sh" host
+if wanted arm; then
+  attempt bash "$here/arm64_sysroot.sh"
+  attempt bash "$here/kokkos.sh" arm64
+fi
 if wanted onednn; then
   attempt bash "$here/onednn.sh"
 fi

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds Kokkos 4.7.0 into .deps/kokkos-host (OpenMP and Serial), .deps/kokkos-static (the same as a static library, for package.sh)
-# or .deps/kokkos-cuda (CUDA for Hopper as well).
+# Builds Kokkos 4.7.0 into .deps/kokkos-host (OpenMP and Serial), .deps/kokkos-static (the same as a static library, for package.sh),
+# .deps/kokkos-arm64 (as host, for AArch64 by a cross compiler) or .deps/kokkos-cuda (CUDA for Hopper as well).
 # Distributions have Kokkos 3 or none, so the source is the copy that the PyPI package pygenten carries. Called by debian.sh.
 # Needs no root: CMake, a C++20 compiler (CXX, or c++), Python with venv and a network.
 #
-#   bash cmake/kokkos.sh host|static|cuda
+#   bash cmake/kokkos.sh host|static|arm64|cuda
 set -euo pipefail
 
-variant=${1:?host, static or cuda}
+variant=${1:?host, static, arm64 or cuda}
 here=$(cd "$(dirname "$0")" && pwd)
 deps=$(dirname "$here")/.deps
 prefix=$deps/kokkos-$variant
@@ -18,7 +18,7 @@ options=(
   -DKokkos_ENABLE_OPENMP=ON -DKokkos_ENABLE_SERIAL=ON
   -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=100  # a third of the time
 )
-cmake=cmake
+cmake=cmake compiler=${CXX:-c++}
 case $variant in
   host) ;;
   static) options+=(-DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON) ;;
@@ -32,10 +32,13 @@ case $variant in
       # The CUDA runtime that kzero uses, instead of one of its own
       -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared '-DCMAKE_INSTALL_RPATH=$ORIGIN/../../cuda/lib64'
     ) ;;
-  *) echo "kokkos.sh: '$variant' is none of host, static, cuda" >&2; exit 2 ;;
+  arm64)
+    compiler=aarch64-linux-gnu-g++
+    options+=("-DCMAKE_TOOLCHAIN_FILE=$here/arm64.cmake") ;;
+  *) echo "kokkos.sh: '$variant' is none of host, static, arm64, cuda" >&2; exit 2 ;;
 esac
 
-for tool in cmake "${CXX:-c++}" python3; do
+for tool in cmake "$compiler" python3; do
   command -v "$tool" >/dev/null || { echo "kokkos.sh: $tool is missing" >&2; exit 1; }
 done
 if command -v ccache >/dev/null; then
@@ -46,7 +49,7 @@ if command -v ninja >/dev/null; then
 fi
 
 # Built once for a recipe: the stamp is this script, the compiler, and the header that is compiled in.
-recipe=$({ cat "$0" "${header:-/dev/null}"; "${CXX:-c++}" --version; } | sha256sum)
+recipe=$({ cat "$0" "${header:-/dev/null}"; "$compiler" --version; } | sha256sum)
 if [[ -f $prefix/recipe && $(<"$prefix/recipe") == "$recipe" ]]; then
   exit 0
 fi
