@@ -215,7 +215,7 @@ void export_upcycled(const ConvertArguments& arguments) {
 
 /// What a checkpoint for the deck's training records.
 checkpoint::Manifest manifest_of(const deck::Config& config) {
-  const auto optimizer = optim::make_optimizer(config.optimizer);
+  const auto optimizer = optim::make_optimizer(config);
   checkpoint::Manifest manifest;
   manifest.deck = deck::resolved(config);
   manifest.model = config.model;

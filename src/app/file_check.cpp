@@ -127,7 +127,7 @@ Index checkpoint_bytes(const deck::Config& config) {
   const Index tensor = config.grid.tensor, ranks = std::max<Index>(1, config.grid.data) * tensor;
   Index parameters = 0;
   for (const param::UnitSpec& unit : table) parameters += static_cast<Index>(unit.params.size());
-  const auto optimizer = optim::make_optimizer(config.optimizer);
+  const auto optimizer = optim::make_optimizer(config);
   return param::bytes_per_element(optimizer->state()) * param::elements_of(table) +
          bytes_of_range * (parameters * tensor + ranges_of_rank * ranks);
 }

@@ -26,7 +26,9 @@ enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, hipblaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
 enum class AttentionKind { automatic, cudnn, kzero };
-enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor, muon };
+enum class OptimizerKind { adamw, ademamix, sgd, lion, lamb, adafactor, muon, normuon };
+/// The polynomials with which Muon orthogonalizes matrices.
+enum class Polynomials { jordan, polar_express };
 enum class Replay { off, note, check };
 enum class ModelFamily { gpt2, llama, olmo2, gemma3, apertus, olmoe, mixtral };
 /// How a router turns logits into scores of experts.
@@ -72,9 +74,13 @@ inline constexpr Choice<DataFormat> data_formats[] = {
     {"pairs", DataFormat::pairs,
      "pairs of documents, a chosen and a rejected one, for preference.loss"}};
 inline constexpr Choice<OptimizerKind> optimizers[] = {
-    {"adamw", OptimizerKind::adamw},         {"sgd", OptimizerKind::sgd},
-    {"lion", OptimizerKind::lion},           {"lamb", OptimizerKind::lamb},
-    {"adafactor", OptimizerKind::adafactor}, {"muon", OptimizerKind::muon}};
+    {"adamw", OptimizerKind::adamw}, {"ademamix", OptimizerKind::ademamix},
+    {"sgd", OptimizerKind::sgd},     {"lion", OptimizerKind::lion},
+    {"lamb", OptimizerKind::lamb},   {"adafactor", OptimizerKind::adafactor},
+    {"muon", OptimizerKind::muon},   {"normuon", OptimizerKind::normuon}};
+inline constexpr Choice<Polynomials> polynomial_sets[] = {
+    {"jordan", Polynomials::jordan, "the same five times"},
+    {"polar_express", Polynomials::polar_express, "five that fit each other (Polar Express)"}};
 inline constexpr Choice<ModelFamily> families[] = {
     {"gpt2", ModelFamily::gpt2, "LayerNorm, learned positions, GELU, biases"},
     {"llama", ModelFamily::llama,
@@ -289,14 +295,39 @@ struct OptimizerKey {
 };
 
 inline constexpr OptimizerKey optimizer_keys[] = {
-    {OptimizerKind::adamw, "beta1", 0.9},     {OptimizerKind::adamw, "beta2", 0.95},
-    {OptimizerKind::adamw, "eps", 1e-8},      {OptimizerKind::sgd, "momentum", 0.9},
-    {OptimizerKind::sgd, "nesterov", 0},      {OptimizerKind::lion, "beta1", 0.9},
-    {OptimizerKind::lion, "beta2", 0.99},     {OptimizerKind::lamb, "beta1", 0.9},
-    {OptimizerKind::lamb, "beta2", 0.999},    {OptimizerKind::lamb, "eps", 1e-8},
-    {OptimizerKind::adafactor, "eps", 1e-30}, {OptimizerKind::muon, "momentum", 0.95},
-    {OptimizerKind::muon, "nesterov", 1},     {OptimizerKind::muon, "beta1", 0.9},
-    {OptimizerKind::muon, "beta2", 0.95},     {OptimizerKind::muon, "eps", 1e-8},
+    {OptimizerKind::adamw, "beta1", 0.9},
+    {OptimizerKind::adamw, "beta2", 0.95},
+    {OptimizerKind::adamw, "eps", 1e-8},
+    {OptimizerKind::adamw, "cautious_decay", 0},
+    {OptimizerKind::ademamix, "beta1", 0.9},
+    {OptimizerKind::ademamix, "beta2", 0.999},
+    {OptimizerKind::ademamix, "eps", 1e-8},
+    {OptimizerKind::ademamix, "beta3", 0.9999},
+    {OptimizerKind::ademamix, "alpha", 8},
+    {OptimizerKind::ademamix, "slow_warmup", 0},
+    {OptimizerKind::ademamix, "cautious_decay", 0},
+    {OptimizerKind::sgd, "momentum", 0.9},
+    {OptimizerKind::sgd, "nesterov", 0},
+    {OptimizerKind::sgd, "cautious_decay", 0},
+    {OptimizerKind::lion, "beta1", 0.9},
+    {OptimizerKind::lion, "beta2", 0.99},
+    {OptimizerKind::lion, "cautious_decay", 0},
+    {OptimizerKind::lamb, "beta1", 0.9},
+    {OptimizerKind::lamb, "beta2", 0.999},
+    {OptimizerKind::lamb, "eps", 1e-8},
+    {OptimizerKind::adafactor, "eps", 1e-30},
+    {OptimizerKind::muon, "momentum", 0.95},
+    {OptimizerKind::muon, "nesterov", 1},
+    {OptimizerKind::muon, "beta1", 0.9},
+    {OptimizerKind::muon, "beta2", 0.95},
+    {OptimizerKind::muon, "eps", 1e-8},
+    {OptimizerKind::muon, "cautious_decay", 0},
+    {OptimizerKind::normuon, "momentum", 0.95},
+    {OptimizerKind::normuon, "nesterov", 1},
+    {OptimizerKind::normuon, "beta1", 0.9},
+    {OptimizerKind::normuon, "beta2", 0.95},
+    {OptimizerKind::normuon, "eps", 1e-8},
+    {OptimizerKind::normuon, "cautious_decay", 0},
 };
 
 /// A table of [[optimizer.group]]: parameters with their own learning rate and weight decay.
@@ -319,9 +350,14 @@ struct Optimizer {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
+  double beta3 = 0.9999;  // ademamix: of the slow moment
+  double alpha = 8;       // ademamix: factor on the slow moment
+  Index slow_warmup = 0;  // ademamix: updates until both have these values; 0: train.steps
   double momentum = 0.9;
   bool nesterov = false;
+  Polynomials polynomials = Polynomials::jordan;
   double weight_decay = 0.1;
+  bool cautious_decay = false;     // only of weights that the update brings nearer to 0
   double clip = 1.0;               // global L2 norm; 0: no clipping
   double loss_scale = 65536;       // fp16: the initial scale
   Index loss_scale_window = 1000;  // fp16: steps without overflow before it doubles

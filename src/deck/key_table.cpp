@@ -144,6 +144,12 @@ void add_train(std::vector<Key>& table) {
               "batches", "Batches of train.global_batch sequences that one validation reads.")));
 }
 
+Value default_of(const OptimizerKey& row, Kind kind) {
+  if (kind == Kind::boolean) return row.default_value != 0;
+  if (kind == Kind::integer) return static_cast<Index>(row.default_value);
+  return row.default_value;
+}
+
 /// Marks the keys of [optimizer] that not every kind has, from optimizer_keys.
 void mark_uses(std::vector<Key>& table) {
   for (Key& key : table) {
@@ -151,11 +157,43 @@ void mark_uses(std::vector<Key>& table) {
     for (const OptimizerKey& row : optimizer_keys) {
       if (row.name != key.name()) continue;
       key.depends_on = "optimizer.kind";
-      const bool is_switch = key.kind == Kind::boolean;
-      key.uses.push_back({std::string(name_of(row.kind)),
-                          is_switch ? Value(row.default_value != 0) : Value(row.default_value)});
+      key.uses.push_back({std::string(name_of(row.kind)), default_of(row, key.kind)});
     }
   }
+}
+
+/// The settings of update rules, and decay.
+void add_rule_settings(std::vector<Key>& table) {
+  constexpr auto t = &Config::optimizer;
+  table.push_back(real("optimizer.beta1", t, &Optimizer::beta1, below(0, 1), "",
+                       "Decay of the first moment; \"lion\": of the momentum in the update."));
+  table.push_back(real("optimizer.beta2", t, &Optimizer::beta2, below(0, 1), "",
+                       "Decay of the second moment; \"lion\": of the kept momentum."));
+  table.push_back(
+      real("optimizer.eps", t, &Optimizer::eps, above(0, 1), "",
+           "Added to the root of the second moment; \"adafactor\": the smallest such root."));
+  table.push_back(real("optimizer.beta3", t, &Optimizer::beta3, below(0, 1), "",
+                       "Decay of the slow moment, after optimizer.slow_warmup."));
+  table.push_back(real("optimizer.alpha", t, &Optimizer::alpha, from(0, 1000), "",
+                       "Factor on the slow moment, after optimizer.slow_warmup."));
+  table.push_back(
+      integer("optimizer.slow_warmup", t, &Optimizer::slow_warmup, from(0, max_count), "steps",
+              "Steps over which beta3 rises from beta1 and alpha from 0 (docs/optimizers.md); 0: "
+              "train.steps."));
+  table.push_back(real("optimizer.momentum", t, &Optimizer::momentum, below(0, 1), "",
+                       "Decay of the momentum."));
+  table.push_back(boolean("optimizer.nesterov", t, &Optimizer::nesterov,
+                          "Nesterov's momentum: the update looks a step ahead."));
+  Key polynomials =
+      choice("optimizer.polynomials", t, &Optimizer::polynomials, polynomial_sets,
+             "Of the five steps that orthogonalize a matrix. " + meanings(polynomial_sets));
+  polynomials.depends_on = "optimizer.kind";
+  polynomials.uses = {{"muon"}, {"normuon"}};
+  table.push_back(std::move(polynomials));
+  table.push_back(real("optimizer.weight_decay", t, &Optimizer::weight_decay, from(0, 1000), "",
+                       "Decoupled weight decay of weights with two dimensions."));
+  table.push_back(boolean("optimizer.cautious_decay", t, &Optimizer::cautious_decay,
+                          "Decay only the weights that the update does not move away from 0."));
 }
 
 void add_optimizer(std::vector<Key>& table) {
@@ -180,19 +218,7 @@ void add_optimizer(std::vector<Key>& table) {
   decay.depends_on = "optimizer.schedule";
   decay.uses.push_back({"wsd"});
   table.push_back(std::move(decay));
-  table.push_back(real("optimizer.beta1", t, &Optimizer::beta1, below(0, 1), "",
-                       "Decay of the first moment; \"lion\": of the momentum in the update."));
-  table.push_back(real("optimizer.beta2", t, &Optimizer::beta2, below(0, 1), "",
-                       "Decay of the second moment; \"lion\": of the kept momentum."));
-  table.push_back(
-      real("optimizer.eps", t, &Optimizer::eps, above(0, 1), "",
-           "Added to the root of the second moment; \"adafactor\": the smallest such root."));
-  table.push_back(real("optimizer.momentum", t, &Optimizer::momentum, below(0, 1), "",
-                       "Decay of the momentum."));
-  table.push_back(boolean("optimizer.nesterov", t, &Optimizer::nesterov,
-                          "Nesterov's momentum: the update looks a step ahead."));
-  table.push_back(real("optimizer.weight_decay", t, &Optimizer::weight_decay, from(0, 1000), "",
-                       "Decoupled weight decay of weights with two dimensions."));
+  add_rule_settings(table);
   table.push_back(real("optimizer.clip", t, &Optimizer::clip, from(0, 1000000), "",
                        "Gradients are scaled down to at most this global L2 norm; 0: off."));
   table.push_back(same_bits(real("optimizer.loss_scale", t, &Optimizer::loss_scale, from(1, 0x1p24),

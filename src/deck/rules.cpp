@@ -190,7 +190,9 @@ class Rules : ViolationList {
   }
 
   void check_optimizer() {
-    const Optimizer& optimizer = config_.optimizer;
+    Optimizer& optimizer = config_.optimizer;
+    if (optimizer.kind == OptimizerKind::ademamix && optimizer.slow_warmup == 0)
+      optimizer.slow_warmup = config_.train.steps;
     refuse_if(optimizer.schedule != Schedule::constant && optimizer.min_lr > optimizer.lr,
               {"optimizer.min_lr", "optimizer.lr"},
               fmt::format("optimizer.min_lr must be at most optimizer.lr = {}, found {}",

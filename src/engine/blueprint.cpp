@@ -117,7 +117,7 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::
     : ModelBlueprint(config, data_ranks, rank, stage_of(config, data_ranks), family),
       trained(param::trained_of(table)),
       trained_layout(trained, data_ranks),
-      optimizer(rule ? std::move(rule) : optim::make_optimizer(config.optimizer)),
+      optimizer(rule ? std::move(rule) : optim::make_optimizer(config)),
       matrices(matrices_of(*this)),
       training(definition->training_trace(), layout, schedule_options(config, stage)),
       validation(definition->validation_trace(), layout, schedule_options(config, stage)) {

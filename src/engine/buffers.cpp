@@ -90,7 +90,8 @@ template <class T>
 std::optional<MatrixExchange<T>> matrices_of(memory::Arenas& arenas, const deck::Config& config,
                                              const Blueprint& b, Index rank) {
   if (b.matrices.empty()) return std::nullopt;
-  return MatrixExchange<T>(arenas, b.matrices, rank, comm::overlap_of(config));
+  return MatrixExchange<T>(arenas, b.matrices, config.optimizer.polynomials, rank,
+                           comm::overlap_of(config));
 }
 
 template <class T>

@@ -21,12 +21,13 @@ Index count_of(const zero::Range& range) { return range.end - range.begin; }
 }  // namespace
 
 template <class T>
-MatrixExchange<T>::MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan, Index data_rank,
+MatrixExchange<T>::MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan,
+                                  deck::Polynomials polynomials, Index data_rank,
                                   comm::Overlap overlap)
     : plan_(plan),
       rank_(data_rank),
       slots_(overlap == comm::Overlap::no ? 1 : max_slots),
-      iteration_(arenas, plan.shapes()) {
+      iteration_(arenas, plan.shapes(), polynomials) {
   const Index elements = plan.gathered_elements();
   for (Index slot = 0; slot < slots_; ++slot)
     gathered_[slot] = arenas.take<T>(memory::Category::workspace, elements);

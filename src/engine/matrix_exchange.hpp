@@ -18,8 +18,8 @@ class MatrixExchange {
  public:
   /// Allocates the iteration's workspace, and buffers for matrices that the rank holds only in
   /// part, from the workspace category. The plan must outlive the object.
-  MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan, Index data_rank,
-                 comm::Overlap overlap);
+  MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan, deck::Polynomials polynomials,
+                 Index data_rank, comm::Overlap overlap);
 
   /// Replaces each hidden matrix in `units` by the result of NewtonSchulz::run() with `scale`.
   /// `units` points to this rank's elements of every unit. Collective over the data and tensor

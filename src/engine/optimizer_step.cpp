@@ -52,6 +52,7 @@ void OptimizerStep<T>::add_squares(kernels::SquaresTable<T>& ranges) {
 template <class T>
 void OptimizerStep<T>::update(optim::Update update, const RouterBalance& balance) {
   const runtime::ProfileRegion region([] { return "kzero::engine::update_parameters"; });
+  if (buffers_.matrices) orthogonalize_matrices(update);
   const int last = blueprint_.optimizer->passes() - 1;
   for (update.pass = 0; update.pass < last;) {
     add_up(update);
@@ -92,7 +93,6 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update,
   const tensor::Execution& exec = buffers_.model->exec();
   const optim::Place of_state =
       buffers_.offload_optimizer ? optim::Place(tensor::HostCores()) : optim::Place(exec);
-  if (buffers_.matrices) orthogonalize_matrices(update);
   for (Index u = 0; u < std::ssize(states_); ++u) {
     if (!blueprint_.trained[u].trains) continue;
     const optim::Share<T> share = share_of(u, update, states_[u].held);

@@ -17,6 +17,7 @@ struct AdamWStep {
         one_minus_beta2 = 1;  // 1 - beta, subtracted in fp64: in fp32 0.999 leaves 5e-5 of error
   float eps = 0;
   float decay = 0;           // 0 for parameters without decay
+  bool cautious = false;     // see kept_of()
   float correction1 = 1;     // 1 - beta1^t
   float correction2 = 1;     // 1 - beta2^t
   float gradient_scale = 1;  // unscaling and clipping in one factor
@@ -27,7 +28,7 @@ struct AdamWStep {
     m = beta1 * m + one_minus_beta1 * g;
     v = beta2 * v + one_minus_beta2 * g * g;
     const float step = lr * (m / correction1) / (Kokkos::sqrt(v / correction2) + eps);
-    w = w * (1.0F - lr * decay) - step;
+    w = w * kept_of(1.0F - lr * decay, cautious, step, w) - step;
   }
 };
 

@@ -41,9 +41,10 @@ struct MuonRate {
 
   float rate = 0;  // learning rate times the shape's factor
   float kept = 1;  // factor of a weight, for its decay
+  bool cautious = false;
 
   KOKKOS_INLINE_FUNCTION void operator()(float x, float (&state)[arrays]) const {
-    state[0] = Kokkos::fma(-rate, x, state[0] * kept);
+    state[0] = Kokkos::fma(-rate, x, state[0] * kept_of(kept, cautious, x, state[0]));
   }
 };
 

@@ -36,6 +36,7 @@ kernels::AdamWStep adamw_step(const deck::Optimizer& deck, const Update& update,
   step.one_minus_beta2 = static_cast<float>(1 - deck.beta2);
   step.eps = static_cast<float>(deck.eps);
   step.decay = static_cast<float>(weight_decay);
+  step.cautious = deck.cautious_decay;
   step.correction1 = bias(deck.beta1);
   step.correction2 = bias(deck.beta2);
   step.gradient_scale = static_cast<float>(update.gradient_scale);

@@ -19,6 +19,20 @@ kernels::AdamWStep adamw_step(const deck::Optimizer& deck, const Update& update,
 
 std::unique_ptr<const Optimizer> make_adamw(const deck::Optimizer& deck);
 
+// AdEMAMix (Pagliardini, Ablin and Grangier, arXiv 2409.03137, algorithm 1): AdamW with a second,
+// slow average s of the gradients, which is not corrected for its start at 0.
+//   m = b1 m + (1 - b1) g; s = b3(t) s + (1 - b3(t)) g; v = b2 v + (1 - b2) g^2
+//   w = w (1 - lr decay) - lr (m / (1 - b1^t) + a(t) s) / (sqrt(v / (1 - b2^t)) + eps)
+
+/// Makes AdEMAMix with the deck's beta1, beta2, beta3, alpha, slow_warmup, eps and weight_decay.
+/// K = 16 bytes per element.
+std::unique_ptr<const Optimizer> make_ademamix(const deck::Optimizer& deck);
+
+/// Its alpha and its beta3 in update `number`. Over the deck's slow_warmup, alpha rises on a line
+/// from 0, and the logarithm of 1 / 2 to the base beta3, a half-life, from that of beta1.
+double slow_alpha(const deck::Optimizer& deck, Index number);
+double slow_beta(const deck::Optimizer& deck, Index number);
+
 // Adafactor (Shazeer and Stern, arXiv 1804.04235), in the form of torch.optim.Adafactor. The second
 // moment of a matrix is the product of the means of its rows and columns. There is no first moment.
 
@@ -58,5 +72,15 @@ double trust_ratio(double weight_squares, double direction_squares);
 /// Makes Muon with the deck's momentum and nesterov for hidden matrices, beta1, beta2 and eps for
 /// other parameters, and weight_decay. K = 8 bytes per element of a hidden matrix, otherwise 12.
 std::unique_ptr<const Optimizer> make_muon(const deck::Optimizer& deck);
+
+// NorMuon (Li et al., arXiv 2510.05491, algorithm 1): Muon with a second moment of each output,
+// over its inputs, of the orthogonalized matrix:
+//   v = b2 v + (1 - b2) mean(X^2);  O = X / (sqrt(v) + eps)
+//   w = w (1 - lr decay) - lr 0.2 sqrt(rows columns) O / |O|
+
+/// Makes NorMuon with Muon's settings; beta2 and eps are also those of its outputs. K is Muon's,
+/// and 4 bytes per output. Its two passes add up 16 bytes per output. It runs only on the host's
+/// cores, as Adafactor.
+std::unique_ptr<const Optimizer> make_normuon(const deck::Optimizer& deck, param::Axis outputs);
 
 }  // namespace kzero::optim

@@ -12,6 +12,7 @@ struct LionRule {
 
   float lr = 0;
   float kept = 1;  // factor on a weight: 1 - lr decay
+  bool cautious = false;
   float beta1 = 0, beta2 = 0;
   float one_minus_beta1 = 1, one_minus_beta2 = 1;  // subtracted in fp64
   float gradient_scale = 1;
@@ -20,7 +21,7 @@ struct LionRule {
     const float g = gradient * gradient_scale;
     const float direction = Kokkos::fma(beta1, state[1], one_minus_beta1 * g);
     const float step = direction > 0 ? lr : direction < 0 ? -lr : 0.0F;
-    state[0] = Kokkos::fma(state[0], kept, -step);
+    state[0] = Kokkos::fma(state[0], kernels::kept_of(kept, cautious, step, state[0]), -step);
     state[1] = Kokkos::fma(beta2, state[1], one_minus_beta2 * g);
   }
 };
@@ -40,6 +41,7 @@ class Lion : public RuleOptimizer<Lion, LionRule> {
   LionRule rule_of(const Update& update, double weight_decay) const {
     return {.lr = static_cast<float>(update.lr),
             .kept = kept_after_decay(update, weight_decay),
+            .cautious = deck_.cautious_decay,
             .beta1 = static_cast<float>(deck_.beta1),
             .beta2 = static_cast<float>(deck_.beta2),
             .one_minus_beta1 = static_cast<float>(1 - deck_.beta1),

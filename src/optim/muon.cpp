@@ -1,31 +1,22 @@
-#include "optim/kinds.hpp"
+#include "optim/muon.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/adamw.hpp"
-#include "kernels/muon.hpp"
 #include "optim/elementwise.hpp"
+#include "optim/kinds.hpp"
 
 namespace kzero::optim {
 
 namespace {
 
-constexpr double rms_of_adamw = 0.2;  // RMS of an update's elements (arXiv 2502.16982, section 2.2)
-
-class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
+class Muon : public ElementwiseOptimizer<Muon>, public MuonMatrices {
  public:
-  using ElementwiseOptimizer::ElementwiseOptimizer;
+  explicit Muon(const deck::Optimizer& deck) : ElementwiseOptimizer(deck), MuonMatrices(deck) {}
 
   std::string_view kind() const override { return "muon"; }
-
-  /// In AdamW's part, the momentum array is the first moment.
-  const param::StateArrays& state() const override {
-    static const param::StateArrays arrays{
-        {param::master_weights}, {"momentum"}, {"second_moment", param::Extent::all_but_matrices}};
-    return arrays;
-  }
-
+  const param::StateArrays& state() const override { return muon_state(); }
   const MatrixRule* matrix_rule() const override { return this; }
 
   /// The gradient of a matrix has already been replaced by X.
@@ -45,39 +36,42 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
     others.run();
   }
 
-  void prepare(const Place& place, const Update& update, const AnyShare& share) const override {
-    const kernels::MuonMomentum momentum = momentum_of(update);
-    std::visit(
-        [&]<class Where, class T>(const Where& where, const Share<T>& s) {
-          for (const param::Part& part : param::parts(*s.spec, *s.layout, s.begin, s.end)) {
-            if (!s.spec->params[part.param].is_matrix()) continue;
-            const Index at = part.in_unit - s.begin;
-            kernels::muon_momentum<T>(
-                where, momentum, {s.gradient + at, (s.state + at)[1], s.prepared + at}, part.count);
-          }
-        },
-        place, share);
-  }
-
  private:
   template <class T>
-  static kernels::MuonRate rate_of(const Update& update, const ParameterPart<T>& part) {
+  kernels::MuonRate rate_of(const Update& update, const ParameterPart<T>& part) const {
     const param::ParamSpec& p = *part.spec;
     const auto longer = static_cast<double>(std::max(p.matrix_rows(), p.matrix_columns()));
     return {.rate = static_cast<float>(update.lr * rms_of_adamw * std::sqrt(longer)),
-            .kept = kept_after_decay(update, part.weight_decay)};
-  }
-
-  kernels::MuonMomentum momentum_of(const Update& update) const {
-    return {.momentum = static_cast<float>(deck_.momentum),
-            .one_minus_momentum = static_cast<float>(1 - deck_.momentum),
-            .nesterov = deck_.nesterov,
-            .gradient_scale = static_cast<float>(update.gradient_scale),
-            .scale = static_cast<float>(update.loss_scale)};
+            .kept = kept_after_decay(update, part.weight_decay),
+            .cautious = deck_.cautious_decay};
   }
 };
 
 }  // namespace
+
+const param::StateArrays& muon_state() {
+  static const param::StateArrays arrays{
+      {param::master_weights}, {"momentum"}, {"second_moment", param::Extent::all_but_matrices}};
+  return arrays;
+}
+
+void MuonMatrices::prepare(const Place& place, const Update& update, const AnyShare& share) const {
+  const kernels::MuonMomentum momentum{.momentum = static_cast<float>(momentum_),
+                                       .one_minus_momentum = static_cast<float>(1 - momentum_),
+                                       .nesterov = nesterov_,
+                                       .gradient_scale = static_cast<float>(update.gradient_scale),
+                                       .scale = static_cast<float>(update.loss_scale)};
+  std::visit(
+      [&]<class Where, class T>(const Where& where, const Share<T>& s) {
+        for (const param::Part& part : param::parts(*s.spec, *s.layout, s.begin, s.end)) {
+          if (!s.spec->params[part.param].is_matrix()) continue;
+          const Index at = part.in_unit - s.begin;
+          kernels::muon_momentum<T>(
+              where, momentum, {s.gradient + at, (s.state + at)[1], s.prepared + at}, part.count);
+        }
+      },
+      place, share);
+}
 
 std::unique_ptr<const Optimizer> make_muon(const deck::Optimizer& deck) {
   return std::make_unique<Muon>(deck);

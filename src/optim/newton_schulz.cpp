@@ -14,9 +14,27 @@ namespace {
 using tensor::Transpose;
 using tensor::Vector;
 
-constexpr int newton_schulz_steps = 5;
-constexpr float of_x = 3.4445F, of_product = -4.7750F, of_square = 2.0315F;
 constexpr double norm_epsilon = 1e-7;
+
+/// Returns the polynomial p(x / by).
+constexpr Quintic stretched(double a, double b, double c, double by) {
+  return {static_cast<float>(a / by), static_cast<float>(b / (by * by * by)),
+          static_cast<float>(c / (by * by * by * by * by))};
+}
+
+/// The paper divides X by 1.01 |u|, and each polynomial's argument by 1.01, so that rounding cannot
+/// take a singular value out of the interval for which the next polynomial was chosen. Here the
+/// first polynomial does both.
+constexpr double margin = 1.01;
+
+constexpr Quintic jordan{3.4445F, -4.7750F, 2.0315F};
+constexpr Quintics by_jordan{jordan, jordan, jordan, jordan, jordan};
+constexpr Quintics polar_express{
+    stretched(8.28721201814563, -23.595886519098837, 17.300387312530933, margin* margin),
+    stretched(4.107059111542203, -2.9478499167379106, 0.5448431082926601, margin),
+    stretched(3.9486908534822946, -2.908902115962949, 0.5518191394370137, margin),
+    stretched(3.3184196573706015, -2.488488024314874, 0.51004894012372, margin),
+    stretched(2.300652019954817, -1.6689039845747493, 0.4188073119525673, margin)};
 
 template <class T>
 Vector<T> flat(T* data, Index count) {
@@ -32,7 +50,9 @@ double newton_schulz_operations(const MatrixShape& shape) {
 }
 
 template <class T>
-NewtonSchulz<T>::NewtonSchulz(memory::Arenas& arenas, std::span<const MatrixShape> shapes) {
+NewtonSchulz<T>::NewtonSchulz(memory::Arenas& arenas, std::span<const MatrixShape> shapes,
+                              deck::Polynomials polynomials)
+    : quintics_(polynomials == deck::Polynomials::polar_express ? polar_express : by_jordan) {
   Index max_elements = 0, max_squared = 0;
   for (const MatrixShape& shape : shapes) {
     max_elements = std::max(max_elements, shape.elements());
@@ -59,7 +79,8 @@ void NewtonSchulz<T>::normalize(const tensor::Execution& exec, const MatrixShape
 /// Sets A = b A + c A A, where A is the smaller of X X^T and X^T X.
 template <class T>
 void NewtonSchulz<T>::polynomial(const tensor::Execution& exec, tensor::Gemm& gemm,
-                                 const MatrixShape& shape, const Step& step) {
+                                 const MatrixShape& shape, const Quintic& quintic,
+                                 const Step& step) {
   const Index s = shape.shorter();
   const bool is_wide = s == shape.rows;
   tensor::GemmProblem p;
@@ -74,16 +95,16 @@ void NewtonSchulz<T>::polynomial(const tensor::Execution& exec, tensor::Gemm& ge
   p.c = square_;
   p.out = Dtype::fp32;
   gemm.run(exec, p);
-  kernels::combine<T>(exec, of_product, of_square, flat<const float>(square_, s * s),
+  kernels::combine<T>(exec, quintic.b, quintic.c, flat<const float>(square_, s * s),
                       flat(a_, s * s));
 }
 
 /// Sets X = a X + A X, or a X + X A.
 template <class T>
 void NewtonSchulz<T>::multiply(const tensor::Execution& exec, tensor::Gemm& gemm,
-                               const MatrixShape& shape, Step& step) {
+                               const MatrixShape& shape, const Quintic& quintic, Step& step) {
   const Index s = shape.shorter(), elements = shape.elements();
-  kernels::begin_sum<T>(exec, of_x, flat<const T>(step.x, elements), flat(step.sum, elements));
+  kernels::begin_sum<T>(exec, quintic.a, flat<const T>(step.x, elements), flat(step.sum, elements));
   const tensor::Operand x{step.x, shape.columns, Transpose::no}, square{a_, s, Transpose::no};
   const bool is_wide = s == shape.rows;
   tensor::GemmProblem p;
@@ -107,9 +128,9 @@ const T* NewtonSchulz<T>::run(const tensor::Execution& exec, tensor::Gemm& gemm,
   // In fp32 the two buffers swap roles within a run. Every run begins with the same roles, because
   // a library may select its code by operand alignment.
   Step step{x_, sum_};
-  for (int i = 0; i < newton_schulz_steps; ++i) {
-    polynomial(exec, gemm, shape, step);
-    multiply(exec, gemm, shape, step);
+  for (const Quintic& quintic : quintics_) {
+    polynomial(exec, gemm, shape, quintic, step);
+    multiply(exec, gemm, shape, quintic, step);
   }
   return step.x;
 }

@@ -29,10 +29,12 @@ ParameterRates rates_of(const deck::Optimizer& deck, const param::ParamSpec& par
 
 namespace {
 
-std::unique_ptr<const Optimizer> make_rule(const deck::Optimizer& deck) {
+std::unique_ptr<const Optimizer> make_rule(const deck::Optimizer& deck, param::Axis outputs) {
   switch (deck.kind) {
     case deck::OptimizerKind::adamw:
       return make_adamw(deck);
+    case deck::OptimizerKind::ademamix:
+      return make_ademamix(deck);
     case deck::OptimizerKind::sgd:
       return std::make_unique<Sgd>(deck);
     case deck::OptimizerKind::lion:
@@ -43,15 +45,22 @@ std::unique_ptr<const Optimizer> make_rule(const deck::Optimizer& deck) {
       return make_adafactor(deck);
     case deck::OptimizerKind::muon:
       return make_muon(deck);
+    case deck::OptimizerKind::normuon:
+      return make_normuon(deck, outputs);
   }
   fail(ExitCode::other, "internal error: no optimizer of kind {}", static_cast<int>(deck.kind));
 }
 
 }  // namespace
 
-std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
-  auto rule = make_rule(deck);
+std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck, param::Axis outputs) {
+  auto rule = make_rule(deck, outputs);
   return deck.ema > 0 ? make_averaged(std::move(rule), deck.ema) : std::move(rule);
+}
+
+std::unique_ptr<const Optimizer> make_optimizer(const deck::Config& config) {
+  const bool is_in_out = config.model.family == deck::ModelFamily::gpt2;
+  return make_optimizer(config.optimizer, is_in_out ? param::Axis::column : param::Axis::row);
 }
 
 }  // namespace kzero::optim

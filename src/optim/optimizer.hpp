@@ -110,7 +110,7 @@ ParameterRates rates_of(const deck::Optimizer& deck, const param::ParamSpec& par
 
 /// The first half of an update that needs entire hidden matrices. Each rank prepares its part of
 /// them. The results are gathered to entire matrices and orthogonalized (newton_schulz.hpp), and
-/// Optimizer::update() gets X instead of their gradients.
+/// all passes of Optimizer::update() get X instead of their gradients.
 class MatrixRule {
  public:
   virtual ~MatrixRule() = default;
@@ -171,7 +171,12 @@ class Optimizer {
   virtual void update(const Place& place, const Update& update, const AnyShare& share) const = 0;
 };
 
-/// Returns the optimizer that a deck names. No other code distinguishes optimizers.
-std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck);
+/// Returns the optimizer that a deck names. No other code distinguishes optimizers. `outputs` is
+/// the axis of a hidden matrix along which its outputs are.
+std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck,
+                                                param::Axis outputs = param::Axis::row);
+
+/// Does the same for the weights of the deck's model.
+std::unique_ptr<const Optimizer> make_optimizer(const deck::Config& config);
 
 }  // namespace kzero::optim

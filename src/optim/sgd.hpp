@@ -13,6 +13,7 @@ struct SgdRule {
 
   float lr = 0;
   float kept = 1;  // factor on a weight: 1 - lr decay
+  bool cautious = false;
   float momentum = 0;
   bool nesterov = false;
   float gradient_scale = 1;
@@ -21,7 +22,7 @@ struct SgdRule {
     const float g = gradient * gradient_scale;
     const float m = Kokkos::fma(momentum, state[1], g);
     const float d = nesterov ? Kokkos::fma(momentum, m, g) : m;
-    state[0] = Kokkos::fma(-lr, d, state[0] * kept);
+    state[0] = Kokkos::fma(-lr, d, state[0] * kernels::kept_of(kept, cautious, d, state[0]));
     state[1] = m;
   }
 };
@@ -41,6 +42,7 @@ class Sgd : public RuleOptimizer<Sgd, SgdRule> {
   SgdRule rule_of(const Update& update, double weight_decay) const {
     return {.lr = static_cast<float>(update.lr),
             .kept = kept_after_decay(update, weight_decay),
+            .cautious = deck_.cautious_decay,
             .momentum = static_cast<float>(deck_.momentum),
             .nesterov = deck_.nesterov,
             .gradient_scale = static_cast<float>(update.gradient_scale)};

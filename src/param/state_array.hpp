@@ -26,9 +26,9 @@ struct StateArray {
 /// which cover all parameters.
 using StateArrays = std::vector<StateArray>;
 
-/// The most arrays that an optimizer may declare: an element's values are hashed as two words of 64
-/// bits.
-inline constexpr Index max_state_arrays = 4;
+/// The most arrays that an optimizer may declare: an element's values are hashed as three words of
+/// 64 bits.
+inline constexpr Index max_state_arrays = 5;
 
 inline const std::string master_weights = "master";
 inline const std::string averaged_weights = "average";  // with optimizer.ema

@@ -3,6 +3,8 @@
 // the planned memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "deck/reader.hpp"
 #include "support/checkpoints.hpp"
 #include "support/full_state.hpp"
@@ -14,8 +16,14 @@ namespace {
 struct Variant {
   deck::OptimizerKind kind;
   Dtype precision;
-  bool has_options = false;  // groups, and an average
+  bool has_options = false;  // groups, an average, and what only some kinds have
 };
+
+bool has_key(deck::OptimizerKind kind, std::string_view name) {
+  return std::ranges::any_of(deck::optimizer_keys, [&](const deck::OptimizerKey& key) {
+    return key.kind == kind && key.name == name;
+  });
+}
 
 /// Uses the kind's defaults and a clipping threshold below the first norms.
 deck::Config deck_of(const Variant& variant) {
@@ -29,7 +37,11 @@ deck::Config deck_of(const Variant& variant) {
     config.optimizer.groups = {
         {"*attn*weight", 0.5, 0.02}, {"*weight", 1, 0}, {"*bias", 0.25, 0.01}};
     config.optimizer.ema = 0.75;
+    config.optimizer.cautious_decay = has_key(variant.kind, "cautious_decay");
+    if (variant.kind == deck::OptimizerKind::muon || variant.kind == deck::OptimizerKind::normuon)
+      config.optimizer.polynomials = deck::Polynomials::polar_express;
   }
+  if (variant.kind == deck::OptimizerKind::ademamix) config.optimizer.slow_warmup = 3;
   set_offload_if_needed(config);
   return config;
 }

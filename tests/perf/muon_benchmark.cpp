@@ -64,7 +64,7 @@ struct Memory {
   Memory(memory::Arenas& arenas, const engine::Blueprint& b, Index rank, comm::Overlap overlap)
       : gradients(arenas, Category::gradients, b.layout, b.stage.optimizer),
         parameters(arenas, Category::parameters, b.layout, b.stage.optimizer),
-        exchange(arenas, b.matrices, rank, overlap) {
+        exchange(arenas, b.matrices, deck::Polynomials::jordan, rank, overlap) {
     for (const param::StateArray& array : b.state_arrays())
       state.emplace_back(arenas, Category::optimizer, b.table, b.layout, array,
                          zero::StatePlacement{b.stage.optimizer, rank});

@@ -7,10 +7,11 @@
 // weights, and NAME.other.docs has each step's documents in another order, packed otherwise. Cases
 // of LoRA are packed too; they have
 // NAME.adapter, a PEFT folder to start from, and final/ has adapters alone. make_families.py made
-// the cases of SmolLM3 and Granite, and make_experts.py
-// those of Qwen2-MoE and GLM-4.5. Cases of preferences have pairs in NAME.docs and, if their loss
-// has a reference, NAME.logprobs, which kzero evaluate wrote for NAME; reference/ has the same in
-// float64. Cases of distillation have NAME.top, which kzero evaluate wrote for NAME.teacher.
+// the cases of SmolLM3 and Granite, make_experts.py those of Qwen2-MoE and GLM-4.5, and
+// make_optimizers.py those of AdEMAMix, NorMuon, cautious decay and Polar Express. Cases of
+// preferences have pairs in NAME.docs and, if their loss has a reference, NAME.logprobs, which
+// kzero evaluate wrote for NAME; reference/ has the same in float64. Cases of distillation have
+// NAME.top, which kzero evaluate wrote for NAME.teacher.
 #pragma once
 
 #include <cmath>
@@ -88,7 +89,19 @@ class ReferenceCase {
     }
     EXPECT_EQ(name_of(optimizer.kind), kind);
     if (kind == "sgd") optimizer.momentum = optimizer.beta1;
-    if (kind == "muon") optimizer.momentum = 0.95, optimizer.nesterov = true;
+    if (kind == "muon" || kind == "normuon") optimizer.momentum = 0.95, optimizer.nesterov = true;
+    if (kind == "ademamix") {
+      optimizer.beta3 = real("beta3"), optimizer.alpha = real("alpha");
+      optimizer.slow_warmup = integer("slow_warmup");
+    }
+    if (file_.has_attribute("/", "cautious_decay"))
+      optimizer.cautious_decay = integer("cautious_decay") != 0;
+    if (file_.has_attribute("/", "polynomials")) {
+      const auto polynomials = file_.attribute<std::string>("/", "polynomials");
+      for (const auto& [name, value, meaning] : deck::polynomial_sets) {
+        if (name == polynomials) optimizer.polynomials = value;
+      }
+    }
   }
 
   void set_preference(deck::Preference& preference) const {

@@ -103,7 +103,9 @@ double weight_tolerance(const std::string& name, const std::string& parameter) {
   if (has_wider_bounds(name)) return 5e-5;
   // Signs flip if a sum is within rounding error of zero.
   if (name == "opt_lion") return 5e-3;
-  if (name.starts_with("opt_") || name == "llama_muon") return 2e-5;
+  if (name.starts_with("opt_") || name == "llama_muon" || name == "llama_polar" ||
+      name == "llama_normuon")
+    return 2e-5;
   if (name == "qwen2" && parameter.ends_with("k_proj.bias")) return 5e-4;
   if (name == "qwen3" && parameter.starts_with("model.layers.0.mlp.")) return 1e-4;
   return 1e-5;
@@ -572,7 +574,8 @@ const auto cases = testing::Values("even", "odd", "llama_even", "llama_scaled", 
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, OptimizerRun,
                          testing::Values("opt_sgd", "opt_lion", "opt_lamb", "opt_adafactor",
-                                         "opt_muon", "llama_muon"),
+                                         "opt_muon", "llama_muon", "opt_ademamix", "opt_cautious",
+                                         "opt_normuon", "llama_polar", "llama_normuon"),
                          [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Cases, TensorParallelRun, cases,
                          [](const auto& test) { return test.param; });

@@ -33,6 +33,7 @@ template <std::size_t count>
 std::uint64_t mix(std::uint64_t place, const Arrays& arrays, std::uint64_t i) {
   std::uint64_t x = (place ^ word_of<count, 0>(arrays, i)) * first_mixer;
   x = (x ^ (x >> 32) ^ word_of<count, 2>(arrays, i)) * second_mixer;
+  if constexpr (count > 4) x = (x ^ (x >> 30) ^ word_of<count, 4>(arrays, i)) * first_mixer;
   return x ^ (x >> 29);
 }
 
@@ -61,8 +62,10 @@ std::uint64_t sum_of_mixes(const Block& block, Index first, Index count, std::ui
       return sum_of_mixes<2>(arrays, elements, place);
     case 3:
       return sum_of_mixes<3>(arrays, elements, place);
-    default:
+    case 4:
       return sum_of_mixes<4>(arrays, elements, place);
+    default:
+      return sum_of_mixes<5>(arrays, elements, place);
   }
 }
 

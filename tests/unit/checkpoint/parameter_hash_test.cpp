@@ -30,6 +30,20 @@ TEST(ParameterHash, IsThatOfTheFormat) {
   EXPECT_EQ(hash_of(example.shard, 2), 0x8B068CF90C1CE831U);  // computed in Python
 }
 
+TEST(ParameterHash, OfFiveArraysIsThatOfTheFormat) {
+  Example example;
+  std::vector<float> slow(9), average(9);
+  for (int i = 0; i < 9; ++i) {
+    slow[i] = 3.0F - static_cast<float>(i);
+    average[i] = 0.25F * static_cast<float>(i);
+  }
+  example.shard.arrays.push_back({"slow_moment", slow});
+  example.shard.arrays.push_back({"average", average});
+  EXPECT_EQ(hash_of(example.shard, 2), 0x594F85E1F125D7C1U);  // computed in Python
+  average[8] = 2.5F;
+  EXPECT_NE(hash_of(example.shard, 2), 0x594F85E1F125D7C1U);
+}
+
 TEST(ParameterHash, IsTheSameInAnySteps) {
   const Example example;
   const std::uint64_t whole = hash_of(example.shard, 2);

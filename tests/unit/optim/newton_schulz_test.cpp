@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cmath>
+#include <type_traits>
+#include <utility>
 
 #include "support/device_memory.hpp"
 #include "support/numbers.hpp"
@@ -14,9 +16,25 @@ namespace {
 
 using tests::numbers;
 
+using deck::Polynomials;
+
+constexpr double polar_express[5][3] = {
+    {8.28721201814563, -23.595886519098837, 17.300387312530933},
+    {4.107059111542203, -2.9478499167379106, 0.5448431082926601},
+    {3.9486908534822946, -2.908902115962949, 0.5518191394370137},
+    {3.3184196573706015, -2.488488024314874, 0.51004894012372},
+    {2.300652019954817, -1.6689039845747493, 0.4188073119525673}};
+
+/// Returns a, b, c of a step as the papers have them.
+std::array<double, 3> coefficients(Polynomials polynomials, int step) {
+  if (polynomials == Polynomials::jordan) return {3.4445, -4.7750, 2.0315};
+  const double(&all)[3] = polar_express[step];
+  return {all[0] / 1.01, all[1] / std::pow(1.01, 3), all[2] / std::pow(1.01, 5)};
+}
+
 /// The iteration in fp64 on rows x columns numbers, as written in its source: transposed if there
 /// are more rows than columns.
-std::vector<double> expected_of(std::vector<double> x, MatrixShape shape) {
+std::vector<double> expected_of(std::vector<double> x, MatrixShape shape, Polynomials polynomials) {
   const auto transposed = [](const std::vector<double>& m, MatrixShape s) {
     std::vector<double> t(m.size());
     for (Index i = 0; i < s.rows; ++i) {
@@ -25,23 +43,25 @@ std::vector<double> expected_of(std::vector<double> x, MatrixShape shape) {
     return t;
   };
   if (shape.rows > shape.columns)
-    return transposed(expected_of(transposed(x, shape), {shape.columns, shape.rows}),
+    return transposed(expected_of(transposed(x, shape), {shape.columns, shape.rows}, polynomials),
                       {shape.columns, shape.rows});
   const Index r = shape.rows, c = shape.columns;
   double squares = 0;
   for (const double value : x) squares += value * value;
-  for (double& value : x) value /= std::sqrt(squares) + 1e-7;
+  const double margin = polynomials == Polynomials::polar_express ? 1.01 : 1;
+  for (double& value : x) value /= margin * std::sqrt(squares) + 1e-7;
   for (int step = 0; step < 5; ++step) {
+    const auto [of_x, of_product, of_square] = coefficients(polynomials, step);
     std::vector<double> a(r * r), m(r * r), next(r * c);
     for (Index i = 0; i < r * r; ++i) {
       for (Index k = 0; k < c; ++k) a[i] += x[i / r * c + k] * x[i % r * c + k];
     }
     for (Index i = 0; i < r * r; ++i) {
-      m[i] = -4.7750 * a[i];
-      for (Index k = 0; k < r; ++k) m[i] += 2.0315 * a[i / r * r + k] * a[k * r + i % r];
+      m[i] = of_product * a[i];
+      for (Index k = 0; k < r; ++k) m[i] += of_square * a[i / r * r + k] * a[k * r + i % r];
     }
     for (Index i = 0; i < r * c; ++i) {
-      next[i] = 3.4445 * x[i];
+      next[i] = of_x * x[i];
       for (Index k = 0; k < r; ++k) next[i] += m[i / c * r + k] * x[k * c + i % c];
     }
     x = next;
@@ -53,13 +73,14 @@ template <class T>
 class NewtonSchulzOf : public testing::Test {
  protected:
   /// Returns the result for u, with workspace for all shapes.
-  std::vector<T> result_of(const std::vector<T>& u, MatrixShape shape, double scale = 1) {
+  std::vector<T> result_of(const std::vector<T>& u, MatrixShape shape, double scale = 1,
+                           Polynomials polynomials = Polynomials::jordan) {
     const std::array<MatrixShape, 2> shapes{MatrixShape{97, 131}, MatrixShape{131, 97}};
     memory::Arenas measured;
-    static_cast<void>(NewtonSchulz<T>(measured, shapes));
+    static_cast<void>(NewtonSchulz<T>(measured, shapes, polynomials));
     memory::Ledger ledger;
     memory::Arenas arenas(measured, ledger);
-    NewtonSchulz<T> iteration(arenas, shapes);
+    NewtonSchulz<T> iteration(arenas, shapes, polynomials);
     const auto gemm = tensor::make_gemm(deck::GemmBackend::automatic);
     std::vector<T> result;
     // Runs twice, because the location of one run's result must not affect the next run.
@@ -95,21 +116,61 @@ double tolerance(MatrixShape shape) {
   return growth * (21 * tests::round_off<T> + 9 * std::sqrt(k) * tests::u);
 }
 
+/// The distance of a result from the plain loop, relative to its norm.
+template <class T>
+double distance(const std::vector<T>& result, const std::vector<T>& u, MatrixShape shape,
+                Polynomials polynomials) {
+  std::vector<double> exact;
+  for (const T value : u) exact.push_back(tests::as_double(value));
+  const auto expected = expected_of(exact, shape, polynomials);
+  double difference = 0, total = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(tests::as_double(result[i]) - expected[i], 2);
+    total += expected[i] * expected[i];
+  }
+  return std::sqrt(difference / total);
+}
+
 TYPED_TEST(NewtonSchulzOf, MatchesThePlainLoop) {
   using T = TypeParam;
   for (const MatrixShape shape : shapes) {
     const auto u = numbers<T>(shape.elements(), 5);
-    std::vector<double> exact;
-    for (const T value : u) exact.push_back(tests::as_double(value));
-    const auto expected = expected_of(exact, shape);
-    const auto result = this->result_of(u, shape);
-    double difference = 0, total = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      difference += std::pow(tests::as_double(result[i]) - expected[i], 2);
-      total += expected[i] * expected[i];
-    }
-    EXPECT_LE(std::sqrt(difference / total), tolerance<T>(shape))
+    EXPECT_LE(distance(this->result_of(u, shape), u, shape, Polynomials::jordan),
+              tolerance<T>(shape))
         << shape.rows << " x " << shape.columns;
+  }
+}
+
+// The first polynomial's terms are up to 22 and cancel to less than 2, so its roundings count for
+// more than those of Jordan's.
+TYPED_TEST(NewtonSchulzOf, PolarExpressMatchesThePlainLoop) {
+  using T = TypeParam;
+  for (const MatrixShape shape : shapes) {
+    const auto u = numbers<T>(shape.elements(), 5);
+    EXPECT_LE(distance(this->result_of(u, shape, 1, Polynomials::polar_express), u, shape,
+                       Polynomials::polar_express),
+              4 * tolerance<T>(shape))
+        << shape.rows << " x " << shape.columns;
+  }
+}
+
+// Singular values, on the diagonal, down to 1/500 of the norm. 16 bits round them by less than
+// 0.05.
+TYPED_TEST(NewtonSchulzOf, BringsSingularValuesNearOne) {
+  using T = TypeParam;
+  using Bounds = std::pair<double, double>;
+  const double room = std::is_same_v<T, float> ? 0 : 0.05;
+  for (const auto& [polynomials, bounds] :
+       {std::pair{Polynomials::jordan, Bounds{0.68, 1.21}},
+        std::pair{Polynomials::polar_express, Bounds{0.87, 1.13}}}) {
+    std::vector<T> diagonal(64 * 64);
+    for (Index i = 0; i < 64; ++i)
+      diagonal[i * 64 + i] = static_cast<T>(static_cast<float>(std::pow(0.92, i)));
+    const auto result = this->result_of(diagonal, {64, 64}, 1, polynomials);
+    for (Index i = 0; i < 64; ++i) {
+      EXPECT_GT(tests::as_double(result[i * 64 + i]), bounds.first - room) << i;
+      EXPECT_LT(tests::as_double(result[i * 64 + i]), bounds.second + room) << i;
+    }
   }
 }
 
