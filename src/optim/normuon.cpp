@@ -172,7 +172,7 @@ class NorMuon : public ElementwiseOptimizer<NorMuon>, public MuonMatrices {
                       float* reduced) const override {
     if (!parameter.is_matrix()) return;
     const Index count = outputs_of(parameter);
-    const auto inputs = static_cast<double>(parameter.elements() / count);
+    const double inputs = static_cast<double>(parameter.elements()) / static_cast<double>(count);
     for (Index i = 0; i < count; ++i) {
       const double before = reduced[i], now = squares(sums, i) / inputs;
       reduced[i] = static_cast<float>(before + (1 - deck_.beta2) * (now - before));
