@@ -39,7 +39,7 @@ def cmake_needs(root):
     """{name: (least version, condition)} of what CMake looks for."""
     least = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text()).group(1)
     needs = {"cmake": (least, "")}
-    for file, outer in (("Dependencies.cmake", ""), ("Cuda.cmake", "cuda")):
+    for file, outer in (("Dependencies.cmake", ""), ("MpiAndHdf5.cmake", ""), ("Cuda.cmake", "cuda")):
         condition = [outer]
         for line in (root / "cmake" / file).read_text().splitlines():
             if match := re.match(r"\s*if\((.*)\)", line):

@@ -8,7 +8,7 @@ from pathlib import Path
 from check_dependencies import RECIPE, check_dependencies
 
 ROOT = Path(__file__).parents[2]
-FILES = ("CMakeLists.txt", "cmake/Dependencies.cmake", "cmake/Cuda.cmake", "spack.yaml", RECIPE)
+FILES = ("CMakeLists.txt", *(f"cmake/{name}.cmake" for name in ("Dependencies", "MpiAndHdf5", "Cuda")), "spack.yaml", RECIPE)
 
 
 class CheckDependencies(unittest.TestCase):

@@ -114,7 +114,9 @@ class Debian(unittest.TestCase):
 
     def test_an_unknown_word_is_refused(self):
         done = self.run_without_root("test")
-        self.assertEqual((done.returncode, done.stderr), (2, "usage: bash cmake/debian.sh [tests] [ci] [cuda] [onednn]\n"))
+        self.assertEqual(
+            (done.returncode, done.stderr), (2, "usage: bash cmake/debian.sh [tests] [ci] [cuda] [arm] [onednn]\n")
+        )
         self.assertEqual(self.called(), [])
 
 

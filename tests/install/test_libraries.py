@@ -136,7 +136,8 @@ class Libraries(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("dpkg"), "versions are compared by dpkg")
     def test_its_versions_are_those_that_cmake_asks_for_or_newer(self):
-        wanted = dict(re.findall(r"find_package\((\w+) ([\d.]+)", (ROOT / "cmake/Dependencies.cmake").read_text()))
+        asking = "".join((ROOT / f"cmake/{name}.cmake").read_text() for name in ("Dependencies", "MpiAndHdf5"))
+        wanted = dict(re.findall(r"find_package\((\w+) ([\d.]+)", asking))
         names = {
             "cli11": "CLI11",
             "fmtlib": "fmt",
