@@ -64,7 +64,7 @@ KOKKOS_INLINE_FUNCTION void all_heads_row_backward(const Team& team, const AllHe
     for_each(team, part.width, [=](Index j) {
       const float dj = static_cast<float>(d[j]), xj = static_cast<float>(x[j]);
       sums[j] += dj * (xj * r);
-      d[j] = static_cast<T>(r * (dj * static_cast<float>(w[j])) - xj * shared);
+      d[j] = static_cast<T>(Kokkos::fma(-xj, shared, r * (dj * static_cast<float>(w[j]))));
     });
   }
 }

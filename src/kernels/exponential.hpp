@@ -35,7 +35,7 @@ struct Arithmetic<float> {
     return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127)
                                 << 23);
   }
-  /// factor * x + y, rounded once.
+  /// factor * x + y, rounded once. In a sum of two products, it determines which one is fused.
   static KOKKOS_INLINE_FUNCTION float fma(float factor, float x, float y) {
     return Kokkos::fma(factor, x, y);
   }

@@ -42,8 +42,9 @@ struct RowGradient {
   float mean, rstd, mean_g, mean_gx;
 
   KOKKOS_INLINE_FUNCTION float normal(float x) const { return (x - mean) * rstd; }
+  // A named fma: without mean_g, processors differ in which of the two products it has.
   KOKKOS_INLINE_FUNCTION float dx(float x, float dy, float weight) const {
-    return rstd * (dy * weight - mean_g - normal(x) * mean_gx);
+    return rstd * Kokkos::fma(-normal(x), mean_gx, dy * weight - mean_g);
   }
 };
 

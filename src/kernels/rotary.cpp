@@ -20,7 +20,7 @@ int threads_for(Index heads) {
 
 template <class V>
 KOKKOS_INLINE_FUNCTION Pair<V> rotate(V a, V b, V cos, V sin) {
-  return {a * cos - b * sin, b * cos + a * sin};
+  return {Arithmetic<V>::fma(a, cos, -(b * sin)), Arithmetic<V>::fma(b, cos, a * sin)};
 }
 
 /// One head's norm. A null weight means no norm.
@@ -115,7 +115,7 @@ KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const
   const auto product = [=](float a, float b, float c, float s, float xa, float xb, float wa,
                            float wb) {
     const auto g = rotate(a, b, c, -s);
-    return g.first * (wa + o) * (xa * r) + g.second * (wb + o) * (xb * r);
+    return Kokkos::fma(g.first * (wa + o), xa * r, g.second * (wb + o) * (xb * r));
   };
   const float mean =
       sum_of(thread, half, product, dy, dy + half, cos, sin, x, x + half, w, w + half) /
@@ -128,8 +128,9 @@ KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const
             sums + half);
   const auto dx = [=](auto a, auto b, auto c, auto s, auto xa, auto xb, auto wa, auto wb) {
     const auto g = rotate(a, b, c, -s);
-    return Pair<decltype(a)>{r * (g.first * (wa + o) - xa * r * mean),
-                             r * (g.second * (wb + o) - xb * r * mean)};
+    using V = decltype(a);
+    return Pair<V>{r * Arithmetic<V>::fma(g.first, wa + o, -(xa * r * mean)),
+                   r * Arithmetic<V>::fma(g.second, wb + o, -(xb * r * mean))};
   };
   map_pairs(thread, half, d, d + half, dx, dy, dy + half, cos, sin, x, x + half, w, w + half);
 }

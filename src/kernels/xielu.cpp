@@ -92,7 +92,7 @@ void xielu_forward(const Execution& exec, Matrix<const T> u, Vector<const T> par
         for_each(team, width, [=](Index j) {
           const float x = static_cast<float>(in[j]);
           const float scale = x > 0 ? positive : negative;
-          out[j] = static_cast<T>(scale * scaled_part(x) + xielu_linear * x);
+          out[j] = static_cast<T>(Kokkos::fma(xielu_linear, x, scale * scaled_part(x)));
         });
       });
 }

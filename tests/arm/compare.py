@@ -57,6 +57,10 @@ PRECISIONS = ("fp32", "bf16")
 MODELS = (
     ("fp16", ["train.precision=fp16"]),
     ("Llama, Muon", ["model.family=llama", "model.kv_heads=2", "optimizer.kind=muon"]),
+    ("Llama with norms of heads", ["model.family=llama", "model.qk_norm=true"]),
+    ("OLMo 2", ["model.family=olmo2"]),
+    ("Apertus", ["model.family=apertus"]),
+    ("NorMuon", ["model.family=llama", "optimizer.kind=normuon", "optimizer.polynomials=polar_express"]),
     ("Gemma 3, bf16", ["model.family=gemma3", "train.precision=bf16"]),
     ("experts", ["model.family=llama", "model.experts=4", "model.experts_per_token=2", "optimizer.kind=lion"]),
     ("dropout, recomputation", ["model.dropout=0.1", "recompute.mode=full"]),

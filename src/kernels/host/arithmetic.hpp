@@ -32,7 +32,10 @@ struct Arithmetic<HostVector> {
   static HostVector power_of_two(HostVector n) {
     return reinterpret_cast<HostVector>((__builtin_convertvector(n, Integers) + 127) << 23);
   }
-  static HostVector fma(float factor, HostVector x, HostVector y) { return factor * x + y; }
+  static HostVector fma(HostVector x, HostVector y, HostVector z) { return fused(x, y, z); }
+  static HostVector fma(float factor, HostVector x, HostVector y) {
+    return fused(HostVector{} + factor, x, y);
+  }
   static HostVector zero_below(HostVector x, float limit, HostVector value) {
     return x < HostVector{} + limit ? HostVector{} : value;
   }

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <cstring>
-#if defined(__F16C__)
+#if defined(__F16C__) || defined(__FMA__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 #include "base/float16.hpp"
@@ -37,6 +39,24 @@ inline HostVector load_vector(const float* from) {
 }
 inline void store_vector(float* to, HostVector vector) {
   *reinterpret_cast<detail::UnalignedVector*>(to) = vector;
+}
+
+/// x * y + z, rounded once where the processor can. In a sum of two products a compiler fuses
+/// either, and those of other processors the other, which gives other bits.
+inline HostVector fused(HostVector x, HostVector y, HostVector z) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<HostVector>(_mm512_fmadd_ps(
+      reinterpret_cast<__m512>(x), reinterpret_cast<__m512>(y), reinterpret_cast<__m512>(z)));
+#elif defined(__AVX2__) && defined(__FMA__)
+  return reinterpret_cast<HostVector>(_mm256_fmadd_ps(
+      reinterpret_cast<__m256>(x), reinterpret_cast<__m256>(y), reinterpret_cast<__m256>(z)));
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+  return reinterpret_cast<HostVector>(vfmaq_f32(reinterpret_cast<float32x4_t>(z),
+                                                reinterpret_cast<float32x4_t>(x),
+                                                reinterpret_cast<float32x4_t>(y)));
+#else
+  return x * y + z;
+#endif
 }
 
 /// Loads elements of any type as fp32.

@@ -46,6 +46,29 @@ TEST(HostVector, RoundsAsTypesDo) {
   expect_rounded_as_one_by_one<fp16>();
 }
 
+// In x y - z t, the result tells which product was rounded.
+TEST(HostArithmetic, FusesTheProductThatIsNamed) {
+#if defined(__FMA__) || defined(__aarch64__)
+  const auto all = tests::numbers<float>(4 * host_lanes, 1);
+  const HostVector x = load_vector(all.data()), y = load_vector(all.data() + host_lanes),
+                   z = load_vector(all.data() + 2 * host_lanes),
+                   t = load_vector(all.data() + 3 * host_lanes);
+  const HostVector first = Arithmetic<HostVector>::fma(x, y, -(z * t));
+  const HostVector second = Arithmetic<HostVector>::fma(-z, t, x * y);
+  int differing = 0;
+  for (int i = 0; i < host_lanes; ++i) {
+    volatile float product = z[i] * t[i];  // rounded
+    EXPECT_EQ(first[i], std::fma(x[i], y[i], -product)) << i;
+    product = x[i] * y[i];
+    EXPECT_EQ(second[i], std::fma(-z[i], t[i], product)) << i;
+    differing += first[i] != second[i] ? 1 : 0;
+  }
+  EXPECT_GT(differing, 0);
+#else
+  GTEST_SKIP() << "compiled for a processor without fused products";
+#endif
+}
+
 TEST(HostArithmetic, GivesTheExponentialOfOneFloat) {
   const std::vector<float> from = values();
   for (std::size_t i = 0; i + host_lanes <= from.size(); i += host_lanes) {
