@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -48,7 +49,11 @@ class Launcher : public ::testing::Test {
 TEST_F(Launcher, OfAnotherMpiIsNamed) {
   const std::string text = problem({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "0"}});
   EXPECT_EQ(text.find("OMPI_COMM_WORLD_SIZE=4: Open MPI's mpirun started 4 ranks"), 0U) << text;
-  EXPECT_NE(text.find("start it with " + mpi_launcher() + ", or"), std::string::npos) << text;
+  // The build's launcher may be missing on the machine that runs the program.
+  const std::string launcher = std::filesystem::exists(mpi_launcher())
+                                   ? mpi_launcher()
+                                   : "the mpiexec of the MPI library that kzero --version names";
+  EXPECT_NE(text.find("start it with " + launcher + ", or"), std::string::npos) << text;
   EXPECT_NE(problem({{"PMI_SIZE", "2"}}), "");
   EXPECT_NE(problem({{"MV2_COMM_WORLD_SIZE", "2"}}), "");
   EXPECT_NE(problem({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}}), "");
