@@ -97,7 +97,7 @@ def own_name(library):
 
 
 def bundle(folder):
-    """Copies what the program needs beside the system's libraries, and lets everything find it from its own place."""
+    """Copies the libraries that the system may lack. Program and libraries find them by paths relative to themselves."""
     program, libraries = folder / "bin/kzero", folder / "lib/kzero"
     if not {MPI, DEBIANS_MPI} & set(read(program)[0]):
         sys.exit("package.py: the program was linked with an MPI library that has not MPICH's ABI")

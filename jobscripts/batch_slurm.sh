@@ -100,7 +100,7 @@ fi
 # The program stops run.stop_margin before the job's end, which newer Slurms (not 22.05) put into the environment.
 if ((${SLURM_JOB_END_TIME:-0} <= $(date +%s))); then
   unset SLURM_JOB_END_TIME
-  end=$(SLURM_TIME_FORMAT=%s job_field %e)  # no number if the controller does not answer, or there is no limit
+  end=$(SLURM_TIME_FORMAT=%s job_field %e)  # not a number without an answer or a limit
   if [[ $end =~ ^[1-9][0-9]{8,10}$ ]]; then
     export SLURM_JOB_END_TIME=$end
   fi

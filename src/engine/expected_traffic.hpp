@@ -45,7 +45,7 @@ Copies update_copies(const Blueprint& blueprint, Index remote);
 std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
                                                   const Blueprint& blueprint, Index data_rank = 0);
 
-/// Returns the mean over steps of which `steps[p]` are of the blueprint's phase p.
+/// Returns the mean over a number of steps. `steps[p]` of them belong to the blueprint's phase p.
 std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
                                                   const Blueprint& blueprint,
                                                   std::span<const Index> steps, Index data_rank);

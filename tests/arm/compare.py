@@ -2,8 +2,8 @@
 
     python3 tests/arm/compare.py X86_BUILD ARM_BUILD
 
-Programs for AArch64 run in qemu's emulator, of which neither times nor memory say anything. Prints a table and ends with 1 if
-bits differ that docs/parallelism.md promises.
+Programs for AArch64 run in qemu's emulator, whose times and memory mean nothing. Prints a table. Ends with 1 if bits differ that
+docs/parallelism.md promises.
 """
 
 import argparse

@@ -26,7 +26,7 @@ class Libraries(unittest.TestCase):
         self.script("../source/source/configure", 'echo "configure $LDFLAGS $*" >>"$CALLS"')
         subprocess.run(["tar", "-cJf", self.tree / "good.tar.xz", "-C", self.tree, "source"], check=True)
         digest = hashlib.sha256((self.tree / "good.tar.xz").read_bytes()).hexdigest()
-        # The archive of this test stands for those of CLI11, fmt, HDF5 and ICU.
+        # The script gets this archive instead of those of CLI11, fmt, HDF5 and ICU.
         text, count = re.subn(r"(get \w/(?:cli11|fmtlib|hdf5|icu)/\S+) [0-9a-f]{64}", rf"\1 {digest}", TEXT)
         self.assertEqual(count, 4)
         (self.tree / "cmake/libraries.sh").write_text(text)

@@ -32,7 +32,6 @@ def run(arguments, config, precision, shape, folder):
     """The median tokens/s."""
     ranks, threads = shape
     tokens, metrics = folder / "tokens.bin", folder / "metrics.jsonl"
-    write_tokens(tokens, VOCAB[config])
     metrics.unlink(missing_ok=True)
     batch = PER_RANK[config] * arguments.cores
     changes = {
@@ -69,6 +68,7 @@ def main():
     print("| case | ranks x threads | tokens/s | of one thread |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for config in arguments.configs:
+            write_tokens(pathlib.Path(folder) / "tokens.bin", VOCAB[config])
             for precision in arguments.precisions:
                 best = {}
                 for _ in range(arguments.rounds):

@@ -126,6 +126,29 @@ def write_tokens(path, tokens):
     path.write_bytes(header.tobytes() + tokens.astype("<u2").tobytes())
 
 
+def batches_of(case, stream):
+    """(tokens, targets) of each step, each [global_batch, sequence]."""
+    shape = (case["steps"], case["global_batch"], case["sequence"])
+    return list(zip(torch.tensor(stream[:-1]).view(shape), torch.tensor(stream[1:]).view(shape), strict=True))
+
+
+def distance(name, ours, theirs):
+    """How far the logits of the forward pass here are from those of transformers, which has to be little."""
+    worst = float((ours - theirs.detach().double()).abs().max() / theirs.detach().double().abs().max())
+    assert worst < 1e-5, f"{name}: differs from transformers by {worst}"
+    return worst
+
+
+def write_case(path, case, records, w, **arrays):
+    """NAME.h5: the case as attributes, other arrays, the records of the steps, and the trained parameters."""
+    with h5py.File(path, "w") as file:
+        file.attrs.update(case)
+        for key, values in (arrays | records).items():
+            file[key] = numpy.array(values)
+        for key, value in w.items():
+            file[f"final/{key}"] = value.detach().numpy().astype("f4")
+
+
 def train(case, w, batches):
     optimizer = optimizer_of(case, w)
     records = {"loss": [], "grad_norm": [], "lr": []}
@@ -143,20 +166,12 @@ def make(name, case, folder):
     model.save_pretrained(folder / name)
     (folder / name / "generation_config.json").unlink(missing_ok=True)
     write_tokens(folder / f"{name}.tokens.bin", stream)
-    shape = (case["steps"], case["global_batch"], case["sequence"])
-    batches = list(zip(torch.tensor(stream[:-1]).view(shape), torch.tensor(stream[1:]).view(shape), strict=True))
+    batches = batches_of(case, stream)
     w = {key: value.detach().double().requires_grad_() for key, value in model.named_parameters()}
-    ours, theirs = logits(case, w, batches[0][0]).detach(), model(batches[0][0]).logits.detach().double()
-    worst = float((ours - theirs).abs().max() / theirs.abs().max())
-    assert worst < 1e-5, f"{name}: differs from transformers by {worst}"
+    ours = logits(case, w, batches[0][0]).detach()
+    worst = distance(name, ours, model(batches[0][0]).logits)
     records = train(case, w, batches)
-    with h5py.File(folder / f"{name}.h5", "w") as file:
-        file.attrs.update(case)
-        file["logits"] = ours[:2].numpy().astype("f4")
-        for key, values in records.items():
-            file[key] = values
-        for key, value in w.items():
-            file[f"final/{key}"] = value.detach().numpy().astype("f4")
+    write_case(folder / f"{name}.h5", case, records, w, logits=ours[:2].numpy().astype("f4"))
     print(f"{name}: {worst:.1e} from transformers, loss", *(f"{loss:.6f}" for loss in records["loss"]))
     print(f"{name}: norm of the gradient", *(f"{size:.3f}" for size in records["grad_norm"]))
 

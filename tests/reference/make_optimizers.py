@@ -24,7 +24,6 @@ import math
 import sys
 from pathlib import Path
 
-import h5py
 import make_families
 import torch
 import transformers
@@ -162,18 +161,14 @@ def new_llama(case, folder, name):
     (folder / name / "generation_config.json").unlink(missing_ok=True)
     w = {key: p.detach().double().requires_grad_() for key, p in model.named_parameters()}
     tokens = torch.arange(2 * case["sequence"]).view(2, -1) % case["vocab"]
-    ours, theirs = make_families.logits(case, w, tokens).detach(), model(tokens).logits.detach().double()
-    worst = float((ours - theirs).abs().max() / theirs.abs().max())
-    assert worst < 1e-5, f"{name}: differs from transformers by {worst}"
+    make_families.distance(name, make_families.logits(case, w, tokens).detach(), model(tokens).logits)
     return lambda tokens: make_families.logits(case, w, tokens), w
 
 
 def train(case, forward, w, stream):
     """Each step's loss, norm of the gradient before clipping, and rate."""
-    shape = (case["steps"], case["global_batch"], case["sequence"])
-    batches = zip(torch.tensor(stream[:-1]).view(shape), torch.tensor(stream[1:]).view(shape), strict=True)
     optimizer, records = Optimizer(case, w), {"loss": [], "grad_norm": [], "lr": []}
-    for step, (tokens, targets) in enumerate(batches):
+    for step, (tokens, targets) in enumerate(make_families.batches_of(case, stream)):
         loss = cross_entropy(forward(tokens).flatten(0, 1), targets.flatten())
         for p in w.values():
             p.grad = None
@@ -200,12 +195,7 @@ def make(name, case, folder):
     stream = make_families.token_stream(case)
     make_families.write_tokens(folder / f"{name}.tokens.bin", stream)
     records = train(case, forward, w, stream)
-    with h5py.File(folder / f"{name}.h5", "w") as file:
-        file.attrs.update(case)
-        for key, values in records.items():
-            file[key] = values
-        for key, p in w.items():
-            file[f"final/{key}"] = p.detach().numpy().astype("f4")
+    make_families.write_case(folder / f"{name}.h5", case, records, w)
     print(f"{name}: loss", *(f"{loss:.6f}" for loss in records["loss"]))
     print(f"{name}: norm of the gradient", *(f"{size:.3f}" for size in records["grad_norm"]))
 

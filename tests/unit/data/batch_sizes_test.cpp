@@ -38,7 +38,7 @@ TEST(BatchSizes, AreThoseOfTheDeckWithoutPhases) {
   }
 }
 
-// A checkpoint knows its step and its next sample. What the deck says of steps before is no matter.
+// A checkpoint knows its step and its next sample. The deck's phases of earlier steps do not count.
 TEST(BatchSizes, ContinueWhereACheckpointEnds) {
   for (const Index step : {0, 2, 3, 5, 11}) {
     BatchSizes sizes = example();

@@ -36,7 +36,7 @@ param::Table normuon_table(Index rows, Index columns, Index matrices) {
 }
 
 /// The state of a unit on one rank, with every array on the host. The gradients of hidden matrices
-/// stand for X.
+/// take the place of X.
 template <class T>
 struct NorMuonUnit {
   NorMuonUnit(const param::Table& t, Axis outputs, deck::Optimizer deck = normuon_settings())
