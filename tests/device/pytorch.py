@@ -1,4 +1,4 @@
-"""The part that measures the same models in PyTorch on the same device, with pytorch_steps.py."""
+"""The part that measures the same models in PyTorch on the same device, with pytorch_steps.py and update_beside.py."""
 
 import json
 import sys
@@ -18,6 +18,22 @@ CASES = (
     ("gpt2-124m", 64, 1024),
 )
 REHEARSED = (("tiny-gpt2", 2, 64), ("tiny-llama", 2, 64))
+BESIDE = Path(__file__).with_name("update_beside.py")
+BESIDE_CASES = ("gpt2-1.5b,8,1024", "gpt2-124m,32,1024", "llama-1b,4,2048")
+BESIDE_REHEARSED = ("tiny-gpt2,2,64", "tiny-llama,2,64")
+
+
+def beside(machine, clock, found):
+    """The forward of a model's blocks after and beside an update of their parameters."""
+    clock.require(20)
+    cases = BESIDE_REHEARSED if machine.rehearses else BESIDE_CASES
+    done = run([sys.executable, BESIDE, *cases], machine.logs / "update_beside.log", min(60, clock.left()))
+    measured = [json.loads(line) for line in done.text().splitlines() if line.startswith("{")]
+    found.check("update_beside", done.code == 0 and len(measured) == len(cases), done.how())
+    for line in measured:
+        found.values[f"beside {line['case']}"] = line["milliseconds"]
+        times = ", ".join(f"{name} {ms:.2f}" for name, ms in line["milliseconds"].items())
+        found.lines.append(f"  PyTorch {line['case']:<18} ms: {times}")
 
 
 def pytorch(machine, clock, found):
@@ -28,6 +44,7 @@ def pytorch(machine, clock, found):
     if done.code != 0:
         found.leave_out("PyTorch", "is not on this machine")
         return
+    beside(machine, clock, found)
     for model, sequences, tokens in REHEARSED if machine.rehearses else CASES:
         clock.require(20)
         name = f"{model} {sequences}x{tokens}"

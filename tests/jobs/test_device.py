@@ -24,6 +24,7 @@ import found as findings  # noqa: E402
 import gtest_run  # noqa: E402
 import nccl  # noqa: E402
 import programs  # noqa: E402
+import pytorch  # noqa: E402
 import sanitizer  # noqa: E402
 import speed  # noqa: E402
 import training  # noqa: E402
@@ -62,6 +63,27 @@ class BundleTest(unittest.TestCase):
         patch = mock.patch.dict(os.environ, variables)
         patch.start()
         self.addCleanup(patch.stop)
+
+
+class TestPytorch(BundleTest):
+    def beside(self, lines):
+        script = self.folder / "beside.py"
+        script.write_text(f"print({lines!r})\n")
+        part = findings.Found("pytorch")
+        with mock.patch.object(pytorch, "BESIDE", script):
+            pytorch.beside(self.machine, programs.Clock(PATIENCE), part)
+        return part
+
+    def test_an_update_beside_a_forward_is_one_line_a_model(self):
+        cases = [json.dumps({"case": case, "milliseconds": {"update": 1.5, "beside": 2}}) for case in pytorch.BESIDE_CASES]
+        part = self.beside("a warning\n" + "\n".join(cases))
+        self.assertEqual([check.state for check in part.checks], [findings.PASSED])
+        self.assertEqual(part.values["beside gpt2-1.5b,8,1024"]["update"], 1.5)
+        self.assertTrue(part.lines[0].endswith("update 1.50, beside 2.00"), part.lines)
+
+    def test_a_model_that_was_not_measured_is_noticed(self):
+        part = self.beside(json.dumps({"case": pytorch.BESIDE_CASES[0], "milliseconds": {}}))
+        self.assertEqual([check.state for check in part.checks], [findings.FAILED])
 
 
 class TestPrograms(BundleTest):
