@@ -25,10 +25,10 @@ struct AdamWStep {
   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const {
     float &w = state[0], &m = state[1], &v = state[2];
     const float g = gradient * gradient_scale;
-    m = beta1 * m + one_minus_beta1 * g;
-    v = beta2 * v + one_minus_beta2 * g * g;
+    m = Kokkos::fma(beta1, m, one_minus_beta1 * g);
+    v = Kokkos::fma(beta2, v, one_minus_beta2 * g * g);
     const float step = lr * (m / correction1) / (Kokkos::sqrt(v / correction2) + eps);
-    w = w * kept_of(1.0F - lr * decay, cautious, step, w) - step;
+    w = Kokkos::fma(w, kept_of(Kokkos::fma(-lr, decay, 1.0F), cautious, step, w), -step);
   }
 };
 

@@ -38,8 +38,8 @@ struct UpdateArrays {
 /// Returns the factor on a weight for its decay: `kept`, or 1 for a cautious rule if the step that
 /// will be subtracted moves the weight away from 0 (Chen et al., arXiv 2510.12402).
 KOKKOS_INLINE_FUNCTION float kept_of(float kept, bool cautious, float step, float weight) {
-  const bool leaves_zero = (step > 0 && weight < 0) || (step < 0 && weight > 0);
-  return cautious && leaves_zero ? 1.0F : kept;
+  const float of_leaving = cautious ? 1.0F : kept;
+  return ((step > 0) & (weight < 0)) | ((step < 0) & (weight > 0)) ? of_leaving : kept;
 }
 
 namespace detail {

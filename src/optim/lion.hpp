@@ -21,7 +21,7 @@ struct LionRule {
     const float g = gradient * gradient_scale;
     const float direction = Kokkos::fma(beta1, state[1], one_minus_beta1 * g);
     const float step = direction > 0 ? lr : direction < 0 ? -lr : 0.0F;
-    state[0] = Kokkos::fma(state[0], kernels::kept_of(kept, cautious, step, state[0]), -step);
+    state[0] = Kokkos::fma(state[0], kernels::kept_of(kept, cautious, direction, state[0]), -step);
     state[1] = Kokkos::fma(beta2, state[1], one_minus_beta2 * g);
   }
 };

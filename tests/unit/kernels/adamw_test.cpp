@@ -135,6 +135,28 @@ TYPED_TEST(AdamW, OnTheHostIsTheSameUpdate) {
   }
 }
 
+// A compiler that chooses the fused products itself may choose others in its next version, or where
+// it does not vectorize.
+TEST(AdamWOnTheHost, FusesTheProductsThatAreNamed) {
+  constexpr Index count = 1003;
+  const AdamWStep s = step_at(3);
+  const auto w = numbers<float>(count, 1), m = numbers<float>(count, 2, 0.1);
+  const auto g = numbers<float>(count, 3);
+  const std::vector<float> v(count, 0.01F);
+  std::vector<float> new_w = w, new_m = m, new_v = v;
+  update_elements<float>(HostCores(), s,
+                         {g.data(), new_w.data(), new_m.data(), new_v.data(), new_w.data()}, count);
+  for (Index i = 0; i < count; ++i) {
+    const float scaled = g[i] * s.gradient_scale;
+    const float m_now = std::fma(s.beta1, m[i], s.one_minus_beta1 * scaled);
+    const float v_now = std::fma(s.beta2, v[i], s.one_minus_beta2 * scaled * scaled);
+    const float step = s.lr * (m_now / s.correction1) / (std::sqrt(v_now / s.correction2) + s.eps);
+    EXPECT_EQ(new_m[i], m_now) << i;
+    EXPECT_EQ(new_v[i], v_now) << i;
+    EXPECT_EQ(new_w[i], std::fma(w[i], std::fma(-s.lr, s.decay, 1.0F), -step)) << i;
+  }
+}
+
 /// Updates parts of arrays in device or host memory by one batch, and one by one.
 template <class T, class Where>
 void check_batch(const Where& where, const AdamWArrays<T>& together, const AdamWArrays<T>& alone,
