@@ -33,12 +33,13 @@ RIVALS = ["tiny", "small30m", "gpt2-124m"]  # decks of GPT-2; compare_llama.py h
 WARM_UP = 3  # steps left out of the median, as the rivals' benchmark does
 
 
-def write_tokens(path, vocab, count=1 << 20):
-    """A token file in llm.c's format: speed depends on its size and vocabulary alone."""
+def write_tokens(path, vocab, count=1 << 20, document=0):
+    """A token file in llm.c's format. Token 0 ends documents of so many tokens on average; 0: it is as rare as others."""
     draw = random.Random(1)
+    ends = 1 / document if document else 0
     with open(path, "wb") as file:
         file.write(struct.pack("<256i", 20240520, 1, count, *[0] * 253))
-        file.write(struct.pack(f"<{count}H", *(draw.randrange(vocab) for _ in range(count))))
+        file.write(struct.pack(f"<{count}H", *(0 if draw.random() < ends else draw.randrange(vocab) for _ in range(count))))
 
 
 def training_command(binary, config, precision, ranks, tokens):
@@ -56,6 +57,7 @@ def training_command(binary, config, precision, ranks, tokens):
         f"train.global_batch={PER_RANK[config] * ranks}",
         f"train.micro_batch={PER_RANK[config]}",
         "train.steps=8",
+        "optimizer.warmup=0",
     ]
 
 

@@ -39,6 +39,7 @@ def run(arguments, config, precision, shape, folder):
         "train.global_batch": batch,
         "train.micro_batch": min(PER_RANK[config], batch // ranks),
         "train.steps": 6,
+        "optimizer.warmup": 0,
         "train.validate_every": 0,
         "data.files": tokens,
         "data.format": "llmc",
