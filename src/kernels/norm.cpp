@@ -94,16 +94,43 @@ KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T
   }
 }
 
-/// The sums over a row from which dx follows. RMSNorm needs no g.
+/// The sums over a row from which dx follows: of g times the normalised value, and for LayerNorm
+/// also of g, the gradient of the normalised value.
+template <NormKind kind>
 struct DxSums {
-  float g = 0, gx = 0;
+  static constexpr int count = kind == NormKind::layer ? 2 : 1;
+
+  float of[count] = {};
 
   KOKKOS_INLINE_FUNCTION DxSums& operator+=(const DxSums& other) {
-    g += other.g;
-    gx += other.gx;
+    for (int n = 0; n < count; ++n) of[n] += other.of[n];
     return *this;
   }
+
+  KOKKOS_INLINE_FUNCTION void add(const RowGradient& row, float x, float dy, float weight) {
+    const float g = dy * weight;
+    of[0] += g * row.normal(x);
+    if constexpr (kind == NormKind::layer) of[1] += g;
+  }
+
+  KOKKOS_INLINE_FUNCTION void complete(RowGradient& row, Index width) const {
+    const float scale = 1.0F / static_cast<float>(width);
+    row.mean_gx = scale * of[0];
+    if constexpr (kind == NormKind::layer) row.mean_g = scale * of[1];
+  }
 };
+
+/// Adds an element to the sums of its column: dw, then LayerNorm's db.
+template <NormKind kind>
+KOKKOS_INLINE_FUNCTION void add_parameters(const RowGradient& row, const NormScale& scale, float x,
+                                           float dy, float& dw, [[maybe_unused]] float& db) {
+  if constexpr (kind == NormKind::layer) {
+    dw += dy * row.normal(x);
+    db += dy;
+  } else {
+    dw += scale.factor * dy * row.normal(x);
+  }
+}
 
 /// Sums a row with the lanes of one thread, and returns all of its sums on each lane.
 template <NormKind kind, int pack, class T>
@@ -112,24 +139,20 @@ KOKKOS_INLINE_FUNCTION RowGradient device_row(const Team& team, const BackwardRo
   const T* x = rows.x + i * rows.width;
   const T* dy = rows.dy + i * rows.width;
   RowGradient row = row_gradient<kind>(rows, i);
-  DxSums sums;
+  DxSums<kind> sums;
   Kokkos::parallel_reduce(
       Kokkos::ThreadVectorRange(team, rows.width / pack),
-      [&](Index number, DxSums& partial) {
+      [&](Index number, DxSums<kind>& partial) {
         const Index j = number * pack;
         const auto xs = Pack<T, pack>::at(x + j), dys = Pack<T, pack>::at(dy + j),
                    ws = read_pack<pack>(rows.weight + j);
         for (int e = 0; e < pack; ++e) {
-          const float w = scale_of<kind>(rows.scale, static_cast<float>(ws.values[e]));
-          const float g = static_cast<float>(dys.values[e]) * w;
-          if constexpr (kind == NormKind::layer) partial.g += g;
-          partial.gx += g * row.normal(static_cast<float>(xs.values[e]));
+          partial.add(row, static_cast<float>(xs.values[e]), static_cast<float>(dys.values[e]),
+                      scale_of<kind>(rows.scale, static_cast<float>(ws.values[e])));
         }
       },
       sums);
-  const float scale = 1.0F / static_cast<float>(rows.width);
-  row.mean_g = scale * sums.g;
-  row.mean_gx = scale * sums.gx;
+  sums.complete(row, rows.width);
   return row;
 }
 
@@ -188,23 +211,23 @@ KOKKOS_INLINE_FUNCTION void add_dx(const BackwardRows<T>& rows, Index begin, Ind
 
 /// Adds rows [begin, end) to dw and db.
 template <NormKind kind, int pack, class T>
-KOKKOS_INLINE_FUNCTION void add_parameters(const BackwardRows<T>& rows, Index begin, Index end,
-                                           Index j, Pack<float, pack>* totals) {
+KOKKOS_INLINE_FUNCTION void add_rows(const BackwardRows<T>& rows, Index begin, Index end, Index j,
+                                     Pack<float, pack>* totals) {
   for (Index i = begin; i < end; ++i) {
     const auto xs = Pack<T, pack>::at(rows.x + i * rows.width + j),
                dys = Pack<T, pack>::at(rows.dy + i * rows.width + j);
     const RowGradient row = row_gradient<kind>(rows, i);
     for (int e = 0; e < pack; ++e) {
-      const float dyj = static_cast<float>(dys.values[e]);
-      totals[0].values[e] += rows.scale.factor * dyj * row.normal(static_cast<float>(xs.values[e]));
-      if constexpr (kind == NormKind::layer) totals[1].values[e] += dyj;
+      add_parameters<kind>(row, rows.scale, static_cast<float>(xs.values[e]),
+                           static_cast<float>(dys.values[e]), totals[0].values[e],
+                           totals[kind == NormKind::layer ? 1 : 0].values[e]);
     }
   }
 }
 
 /// Rows that a team processes at a time, two per warp. The team adds up their columns while they
 /// are in its first-level cache, so that a row is read once from memory.
-constexpr Index tile_rows = 16;
+constexpr Index cached_rows = 16;
 
 /// Processes a group of rows. Packs of columns have half the bytes of a row's packs, so that rows
 /// of a thousand columns occupy a team.
@@ -216,7 +239,7 @@ KOKKOS_INLINE_FUNCTION void device_backward(const Team& team, const BackwardRows
   const Index width = rows.width;
   Index begin = group.begin;
   do {  // at least once: an empty group's sums are 0
-    const Index end = Kokkos::min(begin + Index{tile_rows}, group.end);
+    const Index end = Kokkos::min(begin + Index{cached_rows}, group.end);
     const bool is_first = begin == group.begin;
     const auto sum_dx = [&](float* sums) {
       add_to_columns<1, columns>(team, width, is_first, sums,
@@ -231,13 +254,116 @@ KOKKOS_INLINE_FUNCTION void device_backward(const Team& team, const BackwardRows
     device_dx<kind, pack>(team, rows, begin, end);
     team.team_barrier();
     if (rows.sums_dx) sum_dx(group.sums + parameters * width);
-    add_to_columns<parameters, columns>(
-        team, width, is_first, group.sums, [&](Index j, Pack<float, columns>* totals) {
-          add_parameters<kind, columns>(rows, begin, end, j, totals);
-        });
+    add_to_columns<parameters, columns>(team, width, is_first, group.sums,
+                                        [&](Index j, Pack<float, columns>* totals) {
+                                          add_rows<kind, columns>(rows, begin, end, j, totals);
+                                        });
     begin = end;
   } while (begin < group.end);
 }
+
+/// A group of rows, of which a tile at a time is in the registers of a team, and the sums of their
+/// columns.
+template <NormKind kind, class T>
+class BackwardTiles {
+ public:
+  KOKKOS_INLINE_FUNCTION BackwardTiles(const Team& team, const BackwardRows<T>& rows)
+      : team_(team), rows_(rows), lane_(team, rows.width) {
+    lane_.for_each([&](int p, Index j) { weight_[p] = read_pack<tile_columns>(rows.weight + j); });
+  }
+
+  KOKKOS_INLINE_FUNCTION void run(const RowGroup& group) {
+    for (Index begin = group.begin; begin < group.end; begin += count) add({begin, group.end});
+    const int asked = rows_.sums_dx ? results : parameters;
+    lane_.for_each([&](int p, Index j) {
+#pragma unroll
+      for (int n = 0; n < results; ++n) {
+        if (n < asked) write_pack(group.sums + n * rows_.width + j, sums_[p][n]);
+      }
+    });
+  }
+
+ private:
+  static constexpr int count = tile_rows<T>, parameters = kind == NormKind::layer ? 2 : 1,
+                       results = kind == NormKind::layer ? 4 : 1;
+  using Elements = Pack<T, tile_columns>;
+
+  KOKKOS_INLINE_FUNCTION void add(const TileRows& tile) {
+    RowTile<T> x, dy, dx;
+    x.read(lane_, tile, rows_.x, rows_.width);
+    dy.read(lane_, tile, rows_.dy, rows_.width);
+    if (rows_.adds || rows_.sums_dx) dx.read(lane_, tile, rows_.dx, rows_.width);
+    RowGradient gradients[count] = {};
+    tile.template for_each<count>(
+        [&](int r, Index i) { gradients[r] = row_gradient<kind>(rows_, i); });
+    PerRow<DxSums<kind>, count> sums;
+    lane_.for_each([&](int p, Index) {
+#pragma unroll
+      for (int r = 0; r < count; ++r) {
+        add_row(gradients[r], p, x.packs[p][r].elements(), dy.packs[p][r].elements(),
+                dx.packs[p][r].elements(), sums.of[r]);
+      }
+    });
+    x.forget_elements();
+    dy.forget_elements();
+    dx.forget_elements();
+#pragma unroll
+    for (auto& pack : weight_) pack.forget_elements();
+    sums = sum_of_lanes(team_, lane_, sums);
+    lane_.for_each([&](int p, Index) {
+#pragma unroll
+      for (int r = 0; r < count; ++r) {
+        sums.of[r].complete(gradients[r], rows_.width);
+        dx.packs[p][r] = dx_of(gradients[r], p, x.packs[p][r].elements(), dy.packs[p][r].elements(),
+                               dx.packs[p][r].elements());
+      }
+    });
+    dx.write(lane_, tile, rows_.dx, rows_.width);
+  }
+
+  KOKKOS_INLINE_FUNCTION float weight(const Elements& of, int e) const {
+    return scale_of<kind>(rows_.scale, static_cast<float>(of.values[e]));
+  }
+
+  /// Adds a pack to the sums of its columns and to those of its row.
+  KOKKOS_INLINE_FUNCTION void add_row(const RowGradient& row, int p, const Elements& x,
+                                      const Elements& dy, const Elements& before,
+                                      DxSums<kind>& of_row) {
+    const Elements w = weight_[p].elements();
+    auto& sums = sums_[p];
+#pragma unroll
+    for (int e = 0; e < tile_columns; ++e) {
+      const float xj = static_cast<float>(x.values[e]), dyj = static_cast<float>(dy.values[e]);
+      of_row.add(row, xj, dyj, weight(w, e));
+      add_parameters<kind>(row, rows_.scale, xj, dyj, sums[0].values[e],
+                           sums[parameters - 1].values[e]);
+      if constexpr (kind == NormKind::layer)
+        sums[parameters + 1].values[e] += static_cast<float>(before.values[e]);
+    }
+  }
+
+  /// A pack of dx, which it adds to the sums of its columns.
+  KOKKOS_INLINE_FUNCTION Elements dx_of(const RowGradient& row, int p, const Elements& x,
+                                        const Elements& dy, const Elements& before) {
+    const Elements w = weight_[p].elements();
+    Elements dx;
+#pragma unroll
+    for (int e = 0; e < tile_columns; ++e) {
+      const float onto = rows_.adds ? static_cast<float>(before.values[e]) : 0.0F;
+      dx.values[e] = static_cast<T>(onto + row.dx(static_cast<float>(x.values[e]),
+                                                  static_cast<float>(dy.values[e]), weight(w, e)));
+      if constexpr (kind == NormKind::layer)
+        sums_[p][parameters].values[e] += static_cast<float>(dx.values[e]);
+    }
+    return dx;
+  }
+
+  const Team& team_;
+  const BackwardRows<T>& rows_;
+  LanePacks lane_;
+  HeldPack<T> weight_[lane_packs];
+  Pack<float, tile_columns> sums_[lane_packs][results] = {};
+};
 
 template <NormKind kind, class T>
 KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T>& rows,
@@ -269,19 +395,46 @@ BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<cons
           scale};
 }
 
-/// Computes dx. Each row of `partial` receives the sums over a group of rows, as RowGroup has them.
+/// Group `number` of the rows. Its sums are that row of `partial`.
+template <class T>
+KOKKOS_INLINE_FUNCTION RowGroup row_group(const BackwardRows<T>& rows, const Matrix<float>& partial,
+                                          Index number) {
+  const Index size = ceil_div(rows.count, row_groups);
+  const Index first = Kokkos::min(number * size, rows.count);
+  return {first, Kokkos::min(first + size, rows.count), &partial(number, 0)};
+}
+
 template <NormKind kind, class T>
-void backward(const Execution& exec, const char* label, const BackwardRows<T>& rows,
-              Matrix<float> partial) {
-  const Index group = ceil_div(rows.count, row_groups);
+void backward_by_tiles(const Execution& exec, const char* label, const BackwardRows<T>& rows,
+                       Matrix<float> partial) {
+  Kokkos::parallel_for(
+      label, tile_policy(exec, row_groups, rows.width), KOKKOS_LAMBDA(const Team& team) {
+        BackwardTiles<kind, T>(team, rows).run(row_group(rows, partial, team.league_rank()));
+      });
+}
+
+template <NormKind kind, class T>
+void backward_by_rows(const Execution& exec, const char* label, const BackwardRows<T>& rows,
+                      Matrix<float> partial) {
   Kokkos::parallel_for(
       label, Policy(exec, static_cast<int>(row_groups), team_size(8), vector_length(32)),
       KOKKOS_LAMBDA(const Team& team) {
-        const Index first = Kokkos::min(team.league_rank() * group, rows.count);
-        team_backward<kind>(
-            team, rows,
-            {first, Kokkos::min(first + group, rows.count), &partial(team.league_rank(), 0)});
+        team_backward<kind>(team, rows, row_group(rows, partial, team.league_rank()));
       });
+}
+
+/// Computes dx. Each row of `partial` receives the sums over a group of rows: dw, then for
+/// LayerNorm db and, if asked for, the sums of dx after and before.
+template <NormKind kind, class T>
+void backward(const Execution& exec, const char* label, const BackwardRows<T>& rows,
+              Matrix<float> partial) {
+  if constexpr (!tensor::on_host) {
+    if (suits_tile(rows.width, rows.x, rows.dy, rows.dx)) {
+      backward_by_tiles<kind>(exec, label, rows, partial);
+      return;
+    }
+  }
+  backward_by_rows<kind>(exec, label, rows, partial);
 }
 
 }  // namespace

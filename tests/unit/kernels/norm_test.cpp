@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/device/row_tile.hpp"
 #include "unit/kernels/cases.hpp"
 
 namespace kzero::kernels {
@@ -71,6 +72,14 @@ Bounded normalised(const Statistics& s, T x, T w, double b, const ExactScale& sc
   return stored<T>(value, error);
 }
 
+/// Calls f like for_each_shape, also for widths about the most that fit a device's registers.
+template <class F>
+void for_each_norm_shape(const F& f) {
+  for_each_shape(f);
+  for (const Index width : {widest_tile - tile_columns, widest_tile, widest_tile + tile_columns})
+    f(7, width, "7 x " + std::to_string(width));
+}
+
 template <class T>
 class Layernorm : public testing::Test {};
 TYPED_TEST_SUITE(Layernorm, Elements, );
@@ -79,32 +88,40 @@ template <class T>
 class Rmsnorm : public testing::Test {};
 TYPED_TEST_SUITE(Rmsnorm, Elements, );
 
+/// x begins `offset` elements behind an address at which packs may begin.
+template <class T>
+void check_layernorm_forward(Index rows, Index width, Index offset, const std::string& name) {
+  const auto all = numbers<T>(offset + rows * width, 1), w = numbers<T>(width, 2),
+             b = numbers<T>(width, 3);
+  const T* x = all.data() + offset;
+  const Guarded<T> input(all), weight(w), bias(b), output(rows * width);
+  const Guarded<float> mean(rows), rstd(rows);
+  layernorm_forward<T>(Execution(), Matrix<const T>(input.data() + offset, rows, width),
+                       weight.vector(), bias.vector(), eps, output.matrix(rows, width),
+                       mean.vector(), rstd.vector());
+  std::vector<Bounded> y, m, r;
+  for (Index i = 0; i < rows; ++i) {
+    const Statistics s = statistics(Norm::layer, x + i * width, width);
+    m.push_back(s.mean);
+    r.push_back(s.rstd);
+    for (Index j = 0; j < width; ++j)
+      y.push_back(normalised(s, x[i * width + j], w[j], as_double(b[j])));
+  }
+  expect_close(output.host(), y, name + " y");
+  expect_close(mean.host(), m, name + " mean");
+  expect_close(rstd.host(), r, name + " rstd");
+}
+
 TYPED_TEST(Layernorm, ForwardMatchesThePlainLoop) {
-  using T = TypeParam;
-  for_each_shape([](Index rows, Index width, const std::string& name) {
-    const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2), b = numbers<T>(width, 3);
-    const Guarded<T> input(x), weight(w), bias(b), output(rows * width);
-    const Guarded<float> mean(rows), rstd(rows);
-    layernorm_forward<T>(Execution(), input.matrix(rows, width), weight.vector(), bias.vector(),
-                         eps, output.matrix(rows, width), mean.vector(), rstd.vector());
-    std::vector<Bounded> y, m, r;
-    for (Index i = 0; i < rows; ++i) {
-      const Statistics s = statistics(Norm::layer, &x[i * width], width);
-      m.push_back(s.mean);
-      r.push_back(s.rstd);
-      for (Index j = 0; j < width; ++j) {
-        y.push_back(normalised(s, x[i * width + j], w[j], as_double(b[j])));
-      }
-    }
-    expect_close(output.host(), y, name + " y");
-    expect_close(mean.host(), m, name + " mean");
-    expect_close(rstd.host(), r, name + " rstd");
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
+    check_layernorm_forward<TypeParam>(rows, width, 0, name);
   });
+  check_layernorm_forward<TypeParam>(7, 64, 1, "rows between two packs");
 }
 
 TYPED_TEST(Rmsnorm, ForwardMatchesThePlainLoop) {
   using T = TypeParam;
-  for_each_shape([](Index rows, Index width, const std::string& name) {
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
     const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2);
     const Guarded<T> input(x), weight(w), output(rows * width);
     const Guarded<float> rstd(rows);
@@ -154,7 +171,7 @@ void check_scaled_forward(Index rows, Index width, const NormScale& scale, Adden
 }
 
 TYPED_TEST(Rmsnorm, ForwardScalesAndAddsWithOneRounding) {
-  for_each_shape([](Index rows, Index width, const std::string& name) {
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
     for (const NormScale& scale : scales)
       check_scaled_forward<TypeParam>(rows, width, scale, Addend::none, name + " scaled");
     for (const Addend where : {Addend::apart, Addend::in_place})
@@ -334,13 +351,13 @@ void check_rmsnorm_backward(Index rows, Index width, Accumulate dx_mode, Accumul
 }
 
 TYPED_TEST(Layernorm, BackwardMatchesThePlainLoop) {
-  for_each_shape([](Index rows, Index width, const std::string& name) {
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
     check_layernorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::no, name);
   });
 }
 
 TYPED_TEST(Layernorm, BackwardAddsWhereAsked) {
-  for_each_shape([](Index rows, Index width, const std::string& name) {
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
     check_layernorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::no,
                                         name + " dx added");
     check_layernorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::yes,
@@ -351,7 +368,7 @@ TYPED_TEST(Layernorm, BackwardAddsWhereAsked) {
 }
 
 TYPED_TEST(Layernorm, BackwardSumsTheRowsOfDx) {
-  for_each_shape([](Index rows, Index width, const std::string& name) {
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
     check_sums_of_dx<TypeParam>(rows, width, Accumulate::no, name);
     check_sums_of_dx<TypeParam>(rows, width, Accumulate::yes, name + " added");
   });
@@ -370,13 +387,13 @@ TYPED_TEST(Rmsnorm, BackwardOfManyRowsMatchesThePlainLoop) {
 }
 
 TYPED_TEST(Rmsnorm, BackwardMatchesThePlainLoop) {
-  for_each_shape([](Index rows, Index width, const std::string& name) {
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
     check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::no, name);
   });
 }
 
 TYPED_TEST(Rmsnorm, BackwardOfAScaledNormMatchesThePlainLoop) {
-  for_each_shape([](Index rows, Index width, const std::string& name) {
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
     for (const NormScale& scale : scales)
       check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::no, name, scale);
     check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::yes,
@@ -385,7 +402,7 @@ TYPED_TEST(Rmsnorm, BackwardOfAScaledNormMatchesThePlainLoop) {
 }
 
 TYPED_TEST(Rmsnorm, BackwardAddsWhereAsked) {
-  for_each_shape([](Index rows, Index width, const std::string& name) {
+  for_each_norm_shape([](Index rows, Index width, const std::string& name) {
     check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::no,
                                       name + " dx added");
     check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::yes,
