@@ -18,6 +18,7 @@
 #include "checkpoint/inspect.hpp"
 #include "comm/failure.hpp"
 #include "convert/architecture.hpp"
+#include "convert/model_classes.hpp"
 #include "convert/origin.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "data/dataset.hpp"
@@ -176,6 +177,7 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
       {options.ranks, deck::Purpose::train, model::parameter_names}, convert::read_architecture);
   if (const std::string warning = run::every_warning(config.checkpoint); !warning.empty())
     std::cout << warning << '\n';
+  print_note(convert::export_note(config.model));
   if (with_files) {
     ProblemList problems;
     const run::RunInputs inputs = check_files(config, Inspection{}, problems);

@@ -21,6 +21,7 @@
 #include "base/types.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "convert/adapter.hpp"
+#include "convert/model_classes.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "convert/weights.hpp"
 #include "grid/agreement.hpp"
@@ -159,6 +160,7 @@ run::RunInputs check_files(const deck::Config& config, const Inspection& inspect
       if (inspection.parts == 1) require_contents(inputs.dataset, contents(inputs.dataset, 0, 1));
     });
   }
+  inputs.export_note = convert::export_note(config.model);
   if (!config.model.initial.empty()) {
     problems.collect("model.initial", [&] {
       const auto weights = std::make_shared<const convert::Weights>(

@@ -98,6 +98,14 @@ void read_text_part(ConfigKeys& keys, const KnownType& known) {
   read_family(text, *known.written);
 }
 
+/// Whether a scale of the file is what the model's 0 means, or the other way round.
+bool means_the_same(const deck::Key& key, const deck::Value& in_file, const deck::Model& model) {
+  deck::Model described = model;
+  deck::set_model_value(key, in_file, described);
+  return deck::model_value(key, deck::with_default_scales(described)) ==
+         deck::model_value(key, deck::with_default_scales(model));
+}
+
 }  // namespace
 
 ConfigText load_config(const std::filesystem::path& path) {
@@ -142,7 +150,7 @@ std::vector<std::string> differences(const ConfigText& config, const deck::Model
   for (const deck::ImpliedValue& implied : architecture(config)) {
     const deck::Key& key = *deck::find_key(implied.path);
     const deck::Value value = deck::model_value(key, model);
-    if (deck::allows(implied, value)) continue;
+    if (deck::allows(implied, value) || means_the_same(key, implied.value, model)) continue;
     found.push_back(fmt::format("{}, {} is {}", implied.origin.substr(name.size() + 2), key.path,
                                 as_toml(key, value)));
     if (key.path == "model.family") break;  // the other keys have another meaning

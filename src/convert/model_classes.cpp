@@ -203,16 +203,6 @@ constexpr ModelClass classes[] = {
      .has_attention_bias = false,
      .experts = {.count = 8, .per_token = 2, .width_key = "intermediate_size"}}};
 
-/// The model with a scale of 0 in place of the number that 0 means.
-deck::Model with_default_scales(deck::Model model) {
-  if (model.attention_scale == 1 / std::sqrt(static_cast<double>(model.head_dim)))
-    model.attention_scale = 0;
-  const bool is_gemma = model.family == ModelFamily::gemma3;
-  if (model.embedding_scale == (is_gemma ? std::sqrt(static_cast<double>(model.hidden)) : 1))
-    model.embedding_scale = 0;
-  return model;
-}
-
 /// What a class lacks for rotary positions in layers with a window. In transformers 4 they are not
 /// scaled, and those of OLMo 3 have the base of the other layers.
 std::string missing_rotation(const ModelClass& one, const deck::Model& model) {
@@ -306,6 +296,25 @@ std::vector<std::string> in_other_families(const deck::Model& model) {
   return found;
 }
 
+/// The class of a model, or why each class of its family does not compute it.
+struct ClassSearch {
+  const ModelClass* type = nullptr;
+  std::vector<std::string> objections{};
+};
+
+ClassSearch find_class(const deck::Model& model) {
+  const deck::Model plain = deck::with_default_scales(model);
+  ClassSearch found;
+  for (const ModelClass& one : classes) {
+    if (one.family != model.family || !is_of_kind(one, model)) continue;
+    const std::string reason = objection(one, plain);
+    if (reason.empty()) return {&one};
+    found.objections.push_back(reason);
+  }
+  std::ranges::copy(in_other_families(plain), std::back_inserter(found.objections));
+  return found;
+}
+
 }  // namespace
 
 bool ModelClass::has(std::string_view deck_key) const {
@@ -315,17 +324,19 @@ bool ModelClass::has(std::string_view deck_key) const {
 std::span<const ModelClass> model_classes() { return classes; }
 
 const ModelClass& class_of(const deck::Model& model, const std::string& checkpoint) {
-  const deck::Model plain = with_default_scales(model);
-  std::vector<std::string> reasons;
-  for (const ModelClass& one : classes) {
-    if (one.family != model.family || !is_of_kind(one, model)) continue;
-    const std::string reason = objection(one, plain);
-    if (reason.empty()) return one;
-    reasons.push_back(reason);
-  }
-  std::ranges::copy(in_other_families(plain), std::back_inserter(reasons));
+  const ClassSearch found = find_class(model);
+  if (found.type != nullptr) return *found.type;
   fail(ExitCode::files, "{}: no class of transformers that kzero writes computes this model:\n  {}",
-       printable(checkpoint), fmt::join(reasons, "\n  "));
+       printable(checkpoint), fmt::join(found.objections, "\n  "));
+}
+
+std::string export_note(const deck::Model& model) {
+  if (model.family == ModelFamily::gpt2) return "";
+  const ClassSearch found = find_class(model);
+  if (found.type != nullptr) return "";
+  return fmt::format(
+      "kzero convert cannot export this model, because no class of transformers computes it: {}",
+      fmt::join(found.objections, "; "));
 }
 
 Index query_scalar(const deck::Model& model) {

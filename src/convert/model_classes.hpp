@@ -83,6 +83,10 @@ std::span<const ModelClass> model_classes();
 /// the error tells which deck keys each class lacks or needs. `checkpoint` is for the message.
 const ModelClass& class_of(const deck::Model& model, const std::string& checkpoint);
 
+/// What people should know if no class computes the model of a deck, so that kzero cannot export
+/// what a training makes of it; else empty.
+std::string export_note(const deck::Model& model);
+
 /// query_pre_attn_scalar of Gemma 3, whose power of -1/2 is model.attention_scale. 0 if no integer
 /// has that power.
 Index query_scalar(const deck::Model& model);

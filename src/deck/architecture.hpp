@@ -15,6 +15,10 @@ std::vector<const Key*> defining_keys(ModelFamily family);
 Value model_value(const Key& key, const Model& model);
 void set_model_value(const Key& key, const Value& value, Model& model);
 
+/// The model with a scale of 0 in place of the number that 0 means for a resolved model, as files
+/// of others write it: the same function, in one form.
+Model with_default_scales(Model model);
+
 /// Returns whether two values of a key are equal in float32, in which all programs compute: files
 /// write 1e-5 with more or fewer digits.
 bool is_same_in_fp32(const Value& a, const Value& b);

@@ -152,8 +152,9 @@ class ModelRules : ViolationList {
                 fmt::format("{} must be {} with model.base_width = {}, or be left out, found {}",
                             key, wanted, base, value));
     };
+    // 8 / d is 1 / sqrt(d) for the usual d = 64, as in the authors' package (mup's README).
     follow("model.attention_scale", model_.attention_scale, 0,
-           1 / static_cast<double>(model_.head_dim));
+           8 / static_cast<double>(model_.head_dim));
     follow("model.logit_divisor", model_.logit_divisor, 1,
            static_cast<double>(model_.hidden) / static_cast<double>(base));
   }

@@ -219,7 +219,10 @@ Index Trainer::begin() {
 std::vector<std::string> Trainer::notes(Index first_step) const {
   std::vector<std::string> all = engine::node_notes(config_, engine_->blueprint());
   all.push_back(comm::communicator_note(config_));
-  if (first_step == 0) all.push_back(inputs_.initial_note);
+  if (first_step == 0) {
+    all.push_back(inputs_.initial_note);
+    all.push_back(inputs_.export_note);
+  }
   std::erase(all, "");
   return all;
 }

@@ -22,6 +22,7 @@ struct RunInputs {
   engine::InitialValues adapters{};  // likewise, from lora.initial
   std::string adapters_base{};       // hash of the weights that they belong to; empty: not known
   std::string initial_note{};        // what could not be checked in that file, for people
+  std::string export_note{};         // why the model cannot be exported, for people
 };
 
 struct RunRequest {

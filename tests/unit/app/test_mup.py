@@ -102,7 +102,7 @@ class MupTest(LaunchTest):
         self.write(name, width, base, kind)
         self.expect(self.run_kzero("train", f"{name}.toml"), 0)
         head = width // HEADS
-        scale, divisor = (1 / head, width / base) if base else (head**-0.5, 1)
+        scale, divisor = (8 / head, width / base) if base else (head**-0.5, 1)
         checkpoint = self.folder / name / f"step_{STEPS:08d}"
         return Coordinates(checkpoint, width, (self.folder / "text").read_bytes(), scale, divisor).sizes
 
@@ -130,7 +130,7 @@ class Check(MupTest):
         self.write("with", BASE, BASE)
         self.write("without", BASE, 0)
         shown = [
-            self.expect(self.run_kzero("train", f"{deck}.toml", f"model.attention_scale={HEADS / BASE}"), 0).stdout
+            self.expect(self.run_kzero("train", f"{deck}.toml", f"model.attention_scale={8 * HEADS / BASE}"), 0).stdout
             for deck in ("with", "without")
         ]
         losses = [[line for line in text.splitlines() if "loss" in line] for text in shown]
@@ -145,17 +145,32 @@ class Exports(MupTest):
         self.expect(self.run_kzero("convert", checkpoint, "out"), 0)
         config = json.loads((self.folder / "out/config.json").read_text())
         self.assertEqual(config["model_type"], "granite")
-        self.assertEqual((config["attention_multiplier"], config["logits_scaling"]), (1 / 32, 4.0))
+        self.assertEqual((config["attention_multiplier"], config["logits_scaling"]), (8 / 32, 4.0))
         text = (self.folder / "text").read_bytes()
         (self.folder / "few").write_bytes(text[: TOKENS + 1])
-        expected = Coordinates(self.folder / checkpoint, 128, text, 1 / 32, 4).loss
+        expected = Coordinates(self.folder / checkpoint, 128, text, 8 / 32, 4).loss
         for model in ("run", "out"):
             result = self.expect(self.run_kzero("evaluate", model, "few", "--format", "bytes", "--json"), 0)
             self.assertAlmostEqual(json.loads(result.stdout)["results"][0]["loss"], expected, places=5, msg=model)
 
+    def test_an_export_is_read_with_the_deck_that_trained_it(self):
+        """The export has numbers where the deck has a scale of 0, which means such a number."""
+        for name, base, change in (("run", 32, ()), ("divided", 0, ("model.logit_divisor=2.0",))):
+            self.write(name, 128, base)
+            self.expect(self.run_kzero("train", f"{name}.toml", "train.steps=1", *change), 0)
+            self.expect(self.run_kzero("convert", f"{name}/step_00000001", f"{name}.out"), 0)
+            start = (f"model.initial={name}.out", "checkpoint.folder=", "train.steps=1", *change)
+            self.expect(self.run_kzero("train", f"{name}.toml", *start), 0)
+            refused = self.run_kzero("train", f"{name}.toml", *start, "model.embedding_scale=2.0")
+            self.assertIn("embedding_multiplier is 1.0, model.embedding_scale is 2.0", refused.stderr)
+
     def test_a_class_without_factors_is_refused(self):
         self.write("run", 128, 32)
-        self.expect(self.run_kzero("train", "run.toml", "train.steps=1", "model.qk_norm=true"), 0)
+        trained = self.expect(self.run_kzero("train", "run.toml", "train.steps=1", "model.qk_norm=true"), 0)
+        checked = self.expect(self.run_kzero("check", "run.toml", "model.qk_norm=true"), 0)
+        for told in (trained, checked):
+            self.assertIn("kzero convert cannot export this model", told.stdout)
+        self.assertNotIn("cannot export", self.expect(self.run_kzero("check", "run.toml"), 0).stdout)
         refused = self.run_kzero("convert", "run/step_00000001", "out")
         self.assertEqual(refused.returncode, 4, refused.stderr)
         self.assertIn("model.logit_divisor", refused.stderr)

@@ -1,5 +1,6 @@
 // The reference folders written by transformers, one per class. They are read unchanged and written
 // back with the same bytes.
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -159,7 +160,7 @@ TEST_P(Families, EveryBindingKeyIsComparedWithTheWeights) {
     const deck::Key& key = *deck::find_key(implied.path);
     deck::Value value = implied.value;
     if (auto* count = std::get_if<Index>(&value)) *count += implied.may_grow ? -1 : 1;
-    if (auto* number = std::get_if<double>(&value)) *number = *number * 2 + 1;
+    if (auto* number = std::get_if<double>(&value)) *number = *number * 2 + 3;
     if (auto* flag = std::get_if<bool>(&value)) *flag = !*flag;
     if (auto* name = std::get_if<std::string>(&value)) *name = other_choice(key, *name);
     deck::set_model_value(key, value, other);
@@ -171,6 +172,16 @@ TEST_P(Families, EveryBindingKeyIsComparedWithTheWeights) {
         error_of(ExitCode::files, [&] { require_same_function(from / "config.json", other); });
     EXPECT_TRUE(contains(text, ", " + key.path + " is " + as_toml(key, value) + "\n")) << text;
   }
+}
+
+TEST_P(Families, AScaleMayBeWrittenOut) {
+  deck::Model written = deck::with_default_scales(model);
+  const double scale = 1 / std::sqrt(static_cast<double>(model.head_dim));
+  if (written.attention_scale == 0 && is_rotary(model)) written.attention_scale = scale;
+  if (written.embedding_scale == 0 && model.family != deck::ModelFamily::gemma3 && is_rotary(model))
+    written.embedding_scale = 1;
+  EXPECT_NO_THROW(require_same_function(from / "config.json", written));
+  EXPECT_TRUE(deck::architecture_changes(model, written).empty());
 }
 
 /// The error of an export of a reference case's model after a change.
