@@ -16,6 +16,7 @@
 #include "kernels/initialize.hpp"
 #include "optim/schedule.hpp"
 #include "runtime/profile.hpp"
+#include "zero/clear_units.hpp"
 
 namespace kzero::engine {
 
@@ -71,11 +72,9 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
   const tensor::Execution& exec = buffers_.model->exec();
   buffers_.parameters.clear(exec);
   const zero::FlatBuffer<T>& gradients = buffers_.gradients.held();
-  if (gradients.elements() > 0)
-    kernels::fill<T>(exec, vector(gradients.data(), gradients.elements()), 0);
-  for (const zero::StateBuffer& array : buffers_.state) {
-    if (array.elements() > 0) kernels::fill<float>(exec, vector(array.data(), array.elements()), 0);
-  }
+  zero::clear_units(exec, gradients.units(), gradients.data() + gradients.elements());
+  for (const zero::StateBuffer& array : buffers_.state)
+    zero::clear_units(exec, array.units(), array.data() + array.elements());
   // Touches the pages now, so that the first copy during training has no page faults.
   const std::span<float> snapshot = buffers_.snapshot;
   if (tensor::on_host && !snapshot.empty())

@@ -2,6 +2,7 @@
 
 #include "comm/gather.hpp"
 #include "kernels/initialize.hpp"
+#include "zero/clear_units.hpp"
 
 namespace kzero::zero {
 
@@ -45,7 +46,7 @@ ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayou
 template <class T>
 void ParameterStore<T>::clear(const tensor::Execution& exec) {
   if (memory_ == nullptr) {
-    zero(exec, held_.data(), held_.elements());
+    clear_units(exec, held_.units(), held_.data() + held_.elements());
     return;
   }
   for (Index u = 0; u < std::ssize(units_); ++u)

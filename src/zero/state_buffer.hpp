@@ -35,6 +35,7 @@ class StateBuffer {
   /// Return the first local element of unit u, and the positions of the others. The positions are
   /// null if the elements are consecutive.
   float* unit(Index u) const { return units_[u]; }
+  const std::vector<float*>& units() const { return units_; }
   const param::CompactRange* range(Index u) const {
     return ranges_.empty() ? nullptr : &ranges_[u];
   }
