@@ -165,10 +165,11 @@ def report(record, config, precision, variant, copy):
     entries = record["in_steps"]
     total = sum(e["seconds"] for e in entries.values())
     product = min(e["fastest"] for label, e in record["outside"].items() if label.endswith("768 768 768 NN"))
+    launches = sum(e["calls"] for label, e in entries.items() if not label.startswith(("fence", "kzero::engine::step")))
     limits = {"product": 2 * 768**3 / product, "copy": copy, "steps": record["steps"]}
     print(
-        f"\n{config} {precision} {variant}: {total / record['steps'] * 1e3:.1f} ms a step; "
-        f"product {limits['product'] / 1e9:.0f} GFLOP/s, copy {copy / 1e9:.1f} GB/s"
+        f"\n{config} {precision} {variant}: {total / record['steps'] * 1e3:.1f} ms a step, "
+        f"{launches / record['steps']:.0f} launches; product {limits['product'] / 1e9:.0f} GFLOP/s, copy {copy / 1e9:.1f} GB/s"
     )
     print_groups(entries, total)
     for label, entry in sorted(entries.items(), key=lambda item: -item[1]["seconds"]):
