@@ -8,8 +8,8 @@
 
 #SBATCH --job-name=kzero-sweep
 #SBATCH --nodes=1                  # SITE: per task; for several nodes MIN-MAX, with --no-kill as in slurm_cpu.sh
-#SBATCH --ntasks-per-node=2        # SITE
-#SBATCH --cpus-per-task=16         # SITE
+#SBATCH --ntasks-per-node=4        # SITE
+#SBATCH --cpus-per-task=8          # SITE
 #SBATCH --time=04:00:00            # SITE
 ##SBATCH --partition=NAME --account=NAME   # SITE: remove one # if they are needed
 #SBATCH --output=kzero-%A_%a.out

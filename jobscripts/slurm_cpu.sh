@@ -10,8 +10,8 @@
 #SBATCH --job-name=kzero
 #SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
 #SBATCH --no-kill                  # the job keeps its other nodes if one fails
-#SBATCH --ntasks-per-node=2        # SITE: one rank per socket or NUMA domain
-#SBATCH --cpus-per-task=16         # SITE: the cores of one such domain; each becomes a thread
+#SBATCH --ntasks-per-node=4        # SITE: the node's cores divided by those of a rank
+#SBATCH --cpus-per-task=8          # SITE: 4 to 8 cores of one NUMA domain; each becomes a thread (docs/running.md)
 #SBATCH --time=04:00:00            # SITE
 ##SBATCH --partition=NAME --account=NAME   # SITE: remove one # if they are needed
 #SBATCH --output=kzero-%j.out

@@ -15,8 +15,8 @@
 # flux: --setopt=exit-timeout=none
 # flux: --broker-opts=-Stbon.topo=kary:0
 
-ranks_per_node=2  # SITE: one rank per socket or NUMA domain
-threads=16        # SITE: the cores of one such domain
+ranks_per_node=4  # SITE: the node's cores divided by those of a rank
+threads=8         # SITE: 4 to 8 cores of one NUMA domain (docs/running.md)
 # SITE: modules in cluster.env
 source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env" || exit
 

@@ -9,7 +9,7 @@
 # (tolerate_node_failures). Torque and older PBS do not know the option -W below: remove it there.
 
 #PBS -N kzero
-#PBS -l select=2:ncpus=32:mpiprocs=2:ompthreads=16
+#PBS -l select=2:ncpus=32:mpiprocs=4:ompthreads=8
 #PBS -l walltime=04:00:00
 #PBS -l place=scatter:excl
 #PBS -j oe
