@@ -98,8 +98,7 @@ template <NormKind kind, class T>
 KOKKOS_INLINE_FUNCTION void team_forward(const Team& team, const ForwardRows<T>& rows) {
   const Index begin = team.league_rank() * norm_rows;
   if constexpr (tensor::on_host) {
-    const RowStatistics of = forward_row<kind>(team, rows, begin);
-    Kokkos::single(Kokkos::PerTeam(team), [=]() { keep<kind>(rows, begin, of); });
+    keep<kind>(rows, begin, forward_row<kind>(team, rows, begin));
   } else {
     const Index end = Kokkos::min(begin + Index{norm_rows}, rows.count);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, begin, end), [&](Index i) {
