@@ -41,8 +41,11 @@ class BatchRules : ViolationList {
     const BatchPhase& phase = train_.phases[number];
     const std::string path = table_path("train.phase", static_cast<Index>(number));
     const Index before = number == 0 ? 0 : train_.phases[number - 1].from_step;
+    std::vector<std::string> keys{path + ".from_step", path};
+    if (number > 0)
+      keys.push_back(table_path("train.phase", static_cast<Index>(number) - 1) + ".from_step");
     refuse_if(
-        phase.from_step <= before, {path + ".from_step", path},
+        phase.from_step <= before, keys,
         fmt::format("{}.from_step must be more than {}, where {} begins, found {}", path, before,
                     number == 0 ? std::string("train.global_batch")
                                 : table_path("train.phase", static_cast<Index>(number) - 1),
@@ -81,9 +84,10 @@ class BatchRules : ViolationList {
                            : "";
     refuse_if(parts < ranks_, keys,
               fmt::format("{} = {} has {} micro-batch{} of {}, too few for {} data-parallel "
-                          "ranks{}; use at most {} ranks{} or a {} of at least {}",
+                          "ranks{}; use at most {} rank{}{} or a {} of at least {}",
                           key, batch, parts, parts == 1 ? "" : "es", micro, grid_.data, together,
-                          parts * grid_.sequence, smaller, key, micro * ranks_));
+                          parts * grid_.sequence, parts * grid_.sequence == 1 ? "" : "s", smaller,
+                          key, micro * ranks_));
   }
 
   Train& train_;

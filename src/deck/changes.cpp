@@ -52,11 +52,18 @@ Deck deck_of(const std::string& text) {
 std::vector<std::string> changes(const std::string& before, const std::string& now) {
   std::vector<std::string> found;
   const Deck old = deck_of(before), current = deck_of(now);
+  const auto has_meaning = [](const Key& key, const Deck& deck) {
+    const auto other = deck.values.find(key.depends_on);
+    return other == deck.values.end() || std::ranges::any_of(key.uses, [&](const Use& use) {
+             return other->second.toml == as_toml(*find_key(key.depends_on), use.value);
+           });
+  };
   const auto compare = [&](const Key& key) {
     const auto was = old.values.find(key.path), is = current.values.find(key.path);
     if (was == old.values.end() || is == current.values.end() ||
         was->second.toml == is->second.toml)
       return;
+    if (has_meaning(key, old) != has_meaning(key, current)) return;  // it follows another change
     found.push_back(fmt::format("{} is {}, was {}", key.path, is->second.shown, was->second.shown));
   };
   for (const Key& key : keys()) compare(key);
@@ -87,9 +94,11 @@ std::optional<Config> recorded(const std::string& deck) {
   std::vector<Problem> problems;
   std::optional<Config> config;
   for (const Section& section : read_document({"", deck}, problems)) {
-    if (section.number >= 0) continue;  // of a list
+    const bool is_in_list = section.number >= 0;
+    if (is_in_list && section.name != "train.phase") continue;
+    const std::string table = is_in_list ? table_path(section.name, section.number) : section.name;
     for (const Entry& entry : section.entries) {
-      const Key* key = find_key(section.name + "." + entry.name);
+      const Key* key = find_key(table + "." + entry.name);
       if (key == nullptr) continue;
       if (!config) config.emplace();
       const Value value = converted(*key, entry.value);

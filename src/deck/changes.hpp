@@ -12,7 +12,8 @@
 namespace kzero::deck {
 
 /// One text for each key that has different values in the two decks, in the order of the decks:
-/// "train.steps is 200, was 100". A text that is not TOML has no keys.
+/// "train.steps is 200, was 100". A key that has a meaning in one of the decks alone, for the value
+/// of a key that it depends on, is left out. A text that is not TOML has no keys.
 std::vector<std::string> changes(const std::string& before, const std::string& now);
 
 /// One text for each key of a resolved deck, in the order of the deck: "train.steps is 200", and
@@ -24,7 +25,8 @@ std::vector<std::string> settings(const std::string& deck);
 bool changes_bits(std::string_view path);
 
 /// The config of a resolved deck, as far as its keys and values are still known and allowed; the
-/// others keep their defaults. Lists of tables stay empty. Nullopt if the text has no known key.
+/// others keep their defaults. Lists of tables stay empty, except for train.phase. Nullopt if the
+/// text has no known key.
 std::optional<Config> recorded(const std::string& deck);
 
 }  // namespace kzero::deck

@@ -55,7 +55,13 @@ class DataRules : ViolationList {
   }
 
   void check_goldfish() {
-    if (data_.goldfish_k == 0) return;
+    if (data_.goldfish_k == 0) {
+      refuse_if(data_.goldfish_h != Data().goldfish_h, {"data.goldfish_h", "data.goldfish_k"},
+                fmt::format("data.goldfish_h = {} has no effect with data.goldfish_k = 0; remove "
+                            "it, or set data.goldfish_k to 2 or more",
+                            data_.goldfish_h));
+      return;
+    }
     refuse_if(data_.goldfish_k == 1, {"data.goldfish_k"},
               "data.goldfish_k = 1 leaves all targets out; set 2 or more, or 0 to leave none out");
     refuse_if(data_.goldfish_h > config_.model.sequence, {"data.goldfish_h", "model.sequence"},

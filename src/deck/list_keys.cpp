@@ -83,7 +83,7 @@ std::vector<Key> phase_keys(const std::string& path, Index number) {
   const auto whole = [&](const char* name, std::string unit, double largest,
                          Index BatchPhase::*field, std::string doc) {
     return bound<PhaseTables, Index>(described(path + "." + name, Kind::integer, std::move(unit),
-                                               from(0, largest), std::move(doc)),
+                                               from(1, largest), std::move(doc)),
                                      number, field);
   };
   return {

@@ -1,9 +1,12 @@
 #include "deck/reader.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/printable.hpp"
@@ -19,6 +22,30 @@ namespace {
 std::string suggestion(const std::string& path) {
   return path.empty() ? "; 'kzero defaults' lists every key"
                       : fmt::format("; did you mean '{}'?", path);
+}
+
+/// The list that an override concerns: "train.phase[0].from_step=5", "train.phase=", and without
+/// the number of a table. Null if there is none.
+const TableList* list_of_override(const std::string& path) {
+  const std::string name = path.substr(0, path.find('['));
+  if (const TableList* list = find_list(name); list != nullptr) return list;
+  return find_key(path) == nullptr ? find_list(name.substr(0, name.rfind('.'))) : nullptr;
+}
+
+/// Returns whether the text is "[N]" with N as it is printed.
+bool is_table_number(std::string_view text) {
+  if (text.size() < 3 || text.front() != '[' || text.back() != ']') return false;
+  const std::string_view digits = text.substr(1, text.size() - 2);
+  return digits.find_first_not_of("0123456789") == std::string_view::npos &&
+         (digits.size() == 1 || digits.front() != '0');
+}
+
+/// What an unknown key of a list may have been.
+std::string suggestion(const TableList& list, const std::string& near) {
+  if (!near.empty()) return suggestion(near);
+  std::vector<std::string> names;
+  for (const Key& key : list.keys.front()) names.push_back(key.name());
+  return fmt::format("; the keys of [[{}]] are {}", list.path, fmt::join(names, ", "));
 }
 
 class Reader {
@@ -54,7 +81,7 @@ class Reader {
     }
     const std::string path = argument.substr(0, equals);
     const std::string text = argument.substr(equals + 1);
-    if (const TableList* list = find_list(path.substr(0, path.find('['))); list != nullptr) {
+    if (const TableList* list = list_of_override(path); list != nullptr) {
       if (!may_override(*list, path, text, place)) return;
     }
     const Key* key = find_key(path);
@@ -188,42 +215,60 @@ class Reader {
   /// empty override of a list removes its tables.
   bool may_override(const TableList& list, const std::string& path, const std::string& text,
                     const SourceLocation& place) {
-    const Index count = list.size(config_);
     if (path == list.path && text.empty()) {
-      list.resize(config_, 0);
+      remove_tables(list, place);
       return false;
     }
-    const Key* key = find_key(path);
-    const bool is_there = key == nullptr || std::ranges::any_of(keys_in(config_), [&](auto* one) {
-                            return one == key;
-                          });
-    if (path == list.path) {
+    const bool has_number = path.substr(list.path.size()).starts_with('[');
+    const std::size_t end = path.find('.', list.path.size());
+    const std::string number =
+        has_number ? path.substr(list.path.size(), end - list.path.size()) : "";
+    const Index count = list.size(config_);
+    const std::string has = fmt::format("the deck has {} table{} [[{}]], counted from 0", count,
+                                        count == 1 ? "" : "s", list.path);
+    const auto begins = [&](const Key* key) {
+      return key->path.starts_with(list.path + number + ".");
+    };
+    if (has_number && !is_table_number(number)) {
+      problems_.push_back({place, fmt::format("'{}' is not the number of a table; {}",
+                                              printable_start(number), has)});
+    } else if (!has_number || end == std::string::npos) {
       problems_.push_back(
           {place, fmt::format("'{0}' is a list of tables; an override sets a key of one that the "
                               "deck has, such as {0}[0].{1}, or removes them all with {0}=",
-                              path, list.keys.front().front().name())});
-    } else if (!is_there) {
-      problems_.push_back(
-          {place, fmt::format("the deck has {} table{} [[{}]], counted from 0; an override can "
-                              "only change an existing table",
-                              count, count == 1 ? "" : "s", list.path)});
+                              list.path, list.keys.front().front().name())});
+    } else if (std::ranges::none_of(keys_in(config_), begins)) {
+      problems_.push_back({place, has + "; an override can only change an existing table"});
+    } else {
+      return true;
     }
-    return path != list.path && is_there;
+    return false;
+  }
+
+  void remove_tables(const TableList& list, const SourceLocation& place) {
+    for (const std::string& key : overridden_) {
+      if (key.starts_with(list.path + "["))
+        problems_.push_back(
+            {place, fmt::format("removes the table of '{}', which is given, too", key)});
+    }
+    list.resize(config_, 0);
   }
 
   static std::string unknown_table(const std::string& name) {
-    std::vector<std::string> known_names = tables();
+    std::vector<std::string> known_names = tables(), lists;
     for (const TableList& list : table_lists()) {
       if (list.path.find('.') == std::string::npos) known_names.push_back(list.path);
+      if (list.path.ends_with("." + name))
+        return fmt::format("table '{}' is not known; did you mean [[{}]]?", name, list.path);
+      lists.push_back(fmt::format("[[{}]]", list.path));
     }
     std::string near = nearest(name, known_names, 1 + name.size() / 3);
     if (const Key* key = find_key(path_of_common_name(name)); near.empty() && key != nullptr)
       near = key->table();
-    std::string known;
-    for (const std::string& table : known_names) known += (known.empty() ? "" : ", ") + table;
-    return fmt::format(
-        "table '{}' is not known; {}", printable_start(name),
-        near.empty() ? "the tables are " + known : fmt::format("did you mean '{}'?", near));
+    return fmt::format("table '{}' is not known; {}", printable_start(name),
+                       near.empty() ? fmt::format("the tables are {}, {}",
+                                                  fmt::join(tables(), ", "), fmt::join(lists, ", "))
+                                    : fmt::format("did you mean '{}'?", near));
   }
 
   void read_outside_tables(const Entry& entry) {
@@ -244,9 +289,7 @@ class Reader {
       return;
     }
     if (key == nullptr) {
-      problems_.push_back({entry.key_location, fmt::format("key '{}' is not known (value {}){}",
-                                                           printable_start(entry.name), entry.shown,
-                                                           suggestion(nearest_path(entry.name)))});
+      add_unknown_key(entry);
       return;
     }
     // TOML refuses a repeated name, but a name in quotes, "model.layers", is another one.
@@ -264,14 +307,40 @@ class Reader {
     bad_.insert(key->path);
     problems_.push_back(
         {entry.value_location, fmt::format("key '{}' must be {}, found {}{}", key->path,
-                                           allowed(*key), entry.shown, advice(*key, entry.value))});
+                                           allowed(*key), entry.shown, advice(*key, entry))});
   }
 
-  static std::string advice(const Key& key, const Value& value) {
-    const auto* text = std::get_if<std::string>(&value);
-    if (key.kind != Kind::choice || text == nullptr) return "";
-    const std::string near = nearest(*text, key.choices, 1 + text->size() / 3);
-    return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
+  /// The key that was probably meant is not judged: its value may be the one of the unknown key.
+  void add_unknown_key(const Entry& entry) {
+    const std::string near = nearest_path(entry.name);
+    const TableList* list = find_list(entry.name.substr(0, entry.name.find('[')));
+    problems_.push_back(
+        {entry.key_location,
+         fmt::format("key '{}' is not known (value {}){}", printable_start(entry.name), entry.shown,
+                     list != nullptr ? suggestion(*list, near) : suggestion(near))});
+    if (!near.empty() && !places_.contains(near)) bad_.insert(near);
+  }
+
+  static std::string advice(const Key& key, const Entry& entry) {
+    const auto* text = std::get_if<std::string>(&entry.value);
+    if (text == nullptr) return "";
+    if (key.kind == Kind::choice) {
+      const std::string near = nearest(*text, key.choices, 1 + text->size() / 3);
+      return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
+    }
+    const bool is_number = key.kind == Kind::integer || key.kind == Kind::real;
+    const auto number =
+        is_number && *text == entry.shown ? number_in_other_form(*text) : std::nullopt;
+    const Value value = number ? converted(key, *number) : Value();
+    return is_allowed(key, value) ? fmt::format("; write {}", as_toml(key, value)) : "";
+  }
+
+  /// A number that TOML would write otherwise: ".5", "5.", "010".
+  static std::optional<double> number_in_other_form(const std::string& text) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_whole = error == std::errc() && end == text.data() + text.size();
+    return is_whole && std::isfinite(number) ? std::optional(number) : std::nullopt;
   }
 
   /// Sets the entry's value from the text: TOML, or the bare text if the key is a text. Returns
@@ -332,7 +401,10 @@ class Reader {
       return "; " + origin->second;
     if (places_.contains(path)) return "";
     const Key& key = *find_key(path);
-    return fmt::format("; {} is not set, its default is {}", path, as_toml(key, key.get(Config{})));
+    const Value value = key.get(Config{});
+    return is_allowed(key, value)
+               ? fmt::format("; {} is not set, its default is {}", path, as_toml(key, value))
+               : fmt::format("; {} is not set", path);
   }
 
   Config config_;

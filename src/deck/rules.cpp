@@ -210,6 +210,11 @@ class Rules : ViolationList {
     refuse_if(optimizer.skip_above > 0 && optimizer.skip_above <= 1, {"optimizer.skip_above"},
               fmt::format("optimizer.skip_above must be more than 1, or 0 for off, found {}",
                           optimizer.skip_above));
+    refuse_if(optimizer.kind == OptimizerKind::ademamix && optimizer.beta3 < optimizer.beta1,
+              {"optimizer.beta3", "optimizer.beta1"},
+              fmt::format("optimizer.beta3 must be at least optimizer.beta1 = {}, found {}: its "
+                          "moment is the slow one",
+                          optimizer.beta1, optimizer.beta3));
     check_groups();
     check_base_width();
     int exponent = 0;

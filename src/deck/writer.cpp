@@ -27,6 +27,9 @@ std::string table_by_table(Head head, Write write) {
   return text;
 }
 
+/// Returns whether a key of a list's table has no default.
+bool must_be_set(const Key& key) { return !is_allowed(key, key.get(Config{})); }
+
 std::string assignment(const Key& key, const Config& config) {
   return fmt::format("{} = {}\n", key.name(), as_toml(key, key.get(config)));
 }
@@ -64,8 +67,8 @@ std::string annotated_lists() {
     text += fmt::format("\n# {}\n# [[{}]]\n", list.doc, list.path);
     for (const Key& key : list.keys.front()) {
       const std::string unit = key.unit.empty() ? "" : fmt::format(" ({})", key.unit);
-      text += fmt::format("# # {}\n# #   {}{}\n# {}", key.doc, allowed(key), unit,
-                          assignment(key, Config{}));
+      text += fmt::format("# # {}\n# #   {}{}{}\n# {}", key.doc, allowed(key), unit,
+                          must_be_set(key) ? "; must be set" : "", assignment(key, Config{}));
     }
   }
   return text;
@@ -78,8 +81,9 @@ error.
 
 - `kzero check DECK` checks a deck. `kzero defaults` prints a deck with every key.
 - `key=value` on the command line overrides the deck: `train.steps=100`, `data.files=a.txt,b.txt`.
-- `[[optimizer.group]]`, `[[data.blend]]` and `[[evaluate]]` are lists of tables. An override gives
-  the number of a table: `data.blend[0].weight=2`. `data.blend=` removes all of them.
+- `[[train.phase]]`, `[[optimizer.group]]`, `[[data.blend]]` and `[[evaluate]]` are lists of at most
+  100 tables each. An override changes a table that the deck has, by its number from 0:
+  `data.blend[0].weight=2`. `data.blend=` removes all of them. An override adds none.
 - A size is a text with a binary unit (`"64KiB"`, `"32MiB"`, `"1GiB"`) or a decimal one (`"32MB"`),
   or an integer in bytes.
 - A time is a text with units (`"45s"`, `"90min"`, `"1h30min"`, `"2d"`) or a number in seconds.
@@ -114,8 +118,10 @@ std::string reference_row(const Key& key) {
   const std::string uses = uses_of(key);
   const bool is_marked = !uses.empty() && uses == shared_use(key.table());
   const std::string values = allowed_briefly(key);
-  return fmt::format("| `{}`{} | `{}`{} | {}{} |\n", key.name(), is_marked ? " *" : "",
-                     as_toml(key, key.get(Config{})), values.empty() ? "" : "; " + values, key.doc,
+  const std::string value =
+      must_be_set(key) ? "must be set" : fmt::format("`{}`", as_toml(key, key.get(Config{})));
+  return fmt::format("| `{}`{} | {}{} | {}{} |\n", key.name(), is_marked ? " *" : "", value,
+                     values.empty() ? "" : "; " + values, key.doc,
                      uses.empty() || is_marked ? "" : " " + uses);
 }
 

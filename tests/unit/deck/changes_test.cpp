@@ -42,6 +42,18 @@ TEST(Changes, ReachTheEndOfLongLists) {
   EXPECT_EQ(found[0].find('\n'), std::string::npos) << "a note is one line";
 }
 
+TEST(Changes, PassOverWhatFollowsFromAnotherChange) {
+  Config before, now;
+  before.optimizer.kind = OptimizerKind::ademamix;
+  before.optimizer.slow_warmup = 12;
+  EXPECT_EQ(changes(resolved(before), resolved(now)),
+            (Texts{"optimizer.kind is \"adamw\", was \"ademamix\""}));
+  now = before;
+  now.optimizer.slow_warmup = 6;
+  EXPECT_EQ(changes(resolved(before), resolved(now)),
+            (Texts{"optimizer.slow_warmup is 6, was 12"}));
+}
+
 TEST(Changes, PassOverKeysOfOneDeckAloneAndDecksThatAreNone) {
   EXPECT_EQ(changes("[train]\ncharm = 3\nsteps = 7\n", "[train]\nsteps = 7\nseed = 2\n"), Texts{});
   EXPECT_EQ(changes("\x01 no deck", resolved({})), Texts{});
@@ -98,6 +110,8 @@ TEST(Recorded, IsTheConfigOfAResolvedDeck) {
   const auto found = recorded(resolved(config));
   ASSERT_TRUE(found);
   EXPECT_EQ(resolved(*found), resolved(config));
+  config.train.phases = {{3, 8}, {5, 16}};
+  EXPECT_EQ(resolved(recorded(resolved(config)).value_or(Config())), resolved(config));
 }
 
 TEST(Recorded, PassesOverWhatIsNoLongerAllowed) {
