@@ -7,6 +7,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// A count as an integer, where a double is exact.
+Json count(double value) { return value < 0x1p53 ? Json(static_cast<Index>(value)) : Json(value); }
+
 Json as_json(const Footprint& footprint) {
   Json memory = Json::object();
   for (const auto& category : footprint.memory) memory[category.name] = category.planned_bytes;
@@ -68,12 +71,12 @@ Json as_json(const Entry& entry) {
   if (!entry.keeps_sums.empty()) json["gradients"] = entry.keeps_sums;
   if (entry.teacher_bytes > 0) {
     json["teacher_bytes_per_token"] = entry.teacher_bytes;
-    json["teacher_bytes"] = entry.teacher_bytes * entry.training_tokens;
+    json["teacher_bytes"] = count(entry.teacher_file_bytes());
   }
   json["notes"] = entry.notes;
   if (!entry.shortage.empty()) json["too_large"] = entry.shortage;
   if (entry.campaign) json["campaign"] = as_json(*entry.campaign);
-  json["run_tokens"] = entry.run_tokens;
+  json["run_tokens"] = count(entry.run_tokens);
   if (!entry.phases.empty()) json["phases"] = as_json(entry.phases);
   json["threads"] = entry.threads;
   json["precision"] = std::string(name_of(entry.precision));

@@ -78,6 +78,11 @@ Index nccl_bytes(const deck::Config& config, const StepOutline& outline) {
          nccl_bytes_of(config.grid.tensor, tensor);
 }
 
+/// A run may read more tokens than an Index holds.
+double tokens_of(Index steps, Index sequences, const deck::Config& config) {
+  return static_cast<double>(steps) * static_cast<double>(sequences * config.model.sequence);
+}
+
 /// Plans each phase of a run as one of its own, and adds up their tokens.
 void add_phases(const deck::Config& config, const engine::Blueprint& run, Index threads,
                 const model::Family& family, Entry& entry) {
@@ -98,7 +103,7 @@ void add_phases(const deck::Config& config, const engine::Blueprint& run, Index 
       phase.total_bytes += bytes;
     for (const metrics::TrafficRow& row : traffic_of(one, blueprint))
       phase.sent_bytes += row.bytes_per_step;
-    entry.run_tokens += phase.steps * phase.sequences * config.model.sequence;
+    entry.run_tokens += tokens_of(phase.steps, phase.sequences, config);
     entry.phases.push_back(phase);
   }
 }
@@ -146,12 +151,11 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.precision = config.train.precision;
   entry.width = config.model.hidden;
   entry.tokens = config.train.global_batch * config.model.sequence;
-  entry.run_tokens = entry.tokens * config.train.steps;
+  entry.run_tokens = tokens_of(config.train.steps, config.train.global_batch, config);
   if (!config.train.phases.empty()) add_phases(config, blueprint, threads, family, entry);
   entry.checkpoint_bytes =
       param::bytes_per_element(blueprint.state_arrays()) * entry.trained_parameters;
   entry.keeps_sums = keeps_sums(blueprint.sums);
-  entry.training_tokens = config.train.steps * entry.tokens;
   if (deck::distills(config.distill))
     entry.teacher_bytes = deck::teacher_position_bytes(config.distill.top);
   entry.traffic = traffic_of(config, blueprint);

@@ -39,7 +39,7 @@ struct Entry : Footprint {
   Dtype precision = Dtype::fp32;
   Index width = 0;                             // of the model
   Index tokens = 0;                            // per step of the first phase, of all ranks
-  Index run_tokens = 0;                        // of all steps
+  double run_tokens = 0;                       // of all steps
   std::vector<PlannedPhase> phases{};          // of a run whose batch changes; otherwise empty
   Index nccl_bytes = 0;                        // an estimate, not part of `memory`
   Index checkpoint_bytes = 0;                  // master weights and optimizer states, of all ranks
@@ -51,12 +51,14 @@ struct Entry : Footprint {
   std::optional<Campaign> campaign{};   // empty if no number of tokens is given
   std::string keeps_sums{};             // "node" or "rank", or empty: nothing to keep
   Index teacher_bytes = 0;              // of distill.file for each token of the data; 0: none
-  Index training_tokens = 0;            // that the steps of the deck read
   std::vector<std::string> notes{};     // on the estimate
   std::string shortage{};  // why a rank's memory is too small; empty: it fits, or is not known
   std::string refusal{};   // why this launch cannot be planned: only its ranks are set; or empty
 
   Index sent_bytes() const;
+
+  /// The bytes of distill.file for the tokens of all steps.
+  double teacher_file_bytes() const { return static_cast<double>(teacher_bytes) * run_tokens; }
 
   /// The rows of a micro-batch that a rank computes together.
   Index rows() const { return micro_batch * sequence / sequence_ranks; }

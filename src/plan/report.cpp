@@ -145,7 +145,21 @@ std::string phase_lines(const Entry& entry) {
   }
   return text +
          fmt::format("tokens      {} of the run; traffic and times are those of the first phase\n",
-                     metrics::format_count(static_cast<double>(entry.run_tokens)));
+                     metrics::format_count(entry.run_tokens));
+}
+
+/// A table has no place for the phases of each launch.
+std::string phase_note(const std::vector<Entry>& entries) {
+  const auto has_phases = [](const Entry& entry) { return !entry.phases.empty(); };
+  if (std::ranges::none_of(entries, has_phases)) return "";
+  return "note        the deck has [[train.phase]]: traffic and times are those of the first "
+         "phase;\n            a plan of one launch shows every phase\n";
+}
+
+std::string format_bytes_of_file(double bytes) {
+  constexpr double most = 0x1p62;  // within an Index
+  return bytes < most ? format_bytes(static_cast<Index>(bytes))
+                      : fmt::format("{:.3g} EiB", bytes / 0x1p60);
 }
 
 std::string full(const Entry& entry) {
@@ -181,8 +195,8 @@ std::string full(const Entry& entry) {
     text += fmt::format(
         "teacher     distill.file takes {} bytes for each token of the data: {} for {} tokens, as "
         "the steps read\n",
-        entry.teacher_bytes, format_bytes(entry.teacher_bytes * entry.training_tokens),
-        metrics::format_count(static_cast<double>(entry.training_tokens)));
+        entry.teacher_bytes, format_bytes_of_file(entry.teacher_file_bytes()),
+        metrics::format_count(entry.run_tokens));
   return text + (entry.estimate ? estimate_lines(*entry.estimate) : "") + speed_line(entry) +
          attained_line(entry) + campaign_lines(entry) + note_lines({entry});
 }
@@ -269,7 +283,7 @@ std::string table(const std::vector<Entry>& entries) {
                         format_bytes(entry.total_bytes()), format_bytes(entry.sent_bytes()),
                         step_of(entry), rate_columns(entry, *first), campaign_columns(entry));
   }
-  return text + note_lines(entries);
+  return text + phase_note(entries) + note_lines(entries);
 }
 
 std::string table(const std::vector<Proposal>& proposals) {
@@ -288,7 +302,7 @@ std::string table(const std::vector<Proposal>& proposals) {
                         shown(proposals[i].settings));
     estimated.push_back(entry);
   }
-  return text + note_lines(estimated);
+  return text + phase_note(estimated) + note_lines(estimated);
 }
 
 std::string table(const std::vector<Fit>& fits) {
@@ -304,7 +318,8 @@ std::string table(const std::vector<Fit>& fits) {
     }
     text += remarks(fit);
   }
-  return text + note_lines(entries_of(fits));
+  const std::vector<Entry> entries = entries_of(fits);
+  return text + phase_note(entries) + note_lines(entries);
 }
 
 std::string table(const std::vector<Footprint>& footprints) {

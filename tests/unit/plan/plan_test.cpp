@@ -41,6 +41,38 @@ TEST(Plan, NeedsNeitherMpiNorKokkos) {
   EXPECT_FALSE(Kokkos::is_initialized());
 }
 
+TEST(Plan, CountsTokensBeyondTheRangeOfIntegers) {
+  deck::Config config = deck_for(1);
+  config.model.sequence = 1000000;
+  config.train.steps = 1000000000;
+  config.train.global_batch = 1000000, config.train.micro_batch = 1;
+  const Entry entry = plan(config, 1);
+  EXPECT_EQ(entry.run_tokens, 1e21);
+  EXPECT_EQ(Json::parse(json(std::vector{entry}))[0]["run_tokens"], 1e21);
+  config.train.phases = {{999999999, 1}};
+  EXPECT_NEAR(plan(config, 1).run_tokens, 1e21, 2e12);
+  config.train.steps = 3, config.train.phases = {{1, 2}}, config.train.global_batch = 1;
+  EXPECT_NE(json(std::vector{plan(config, 1)}).find("\"run_tokens\": 5000000,"), std::string::npos);
+}
+
+TEST(Plan, SaysThatItsTablesShowTheFirstPhase) {
+  deck::Config config = deck_for(1);
+  const std::string note = "traffic and times are those of the first phase";
+  const Entry plain = plan(config, 1);
+  EXPECT_EQ(table(std::vector{plain, plain}).find(note), std::string::npos);
+  config.train.phases = {{50, 48}};
+  Entry entry = plan(config, 1);
+  entry.estimate.emplace().model = 1;
+  const std::string one = table(std::vector{entry});
+  EXPECT_NE(one.find(note), std::string::npos);
+  EXPECT_EQ(one.find("note "), std::string::npos);
+  const Fit fit{{{Search::micro_batch, entry}}, {}};
+  for (const std::string& many : {table(std::vector{entry, entry}),
+                                  table(std::vector{Proposal{entry, {}}}), table(std::vector{fit})})
+    EXPECT_NE(many.find("note        the deck has [[train.phase]]: " + note), std::string::npos)
+        << many;
+}
+
 // AdamW has 12 bytes for each parameter. Plans with NCCL are of devices.
 TEST(Plan, CountsOffloadedStateOnTheHostOfADevice) {
   if (!tensor::on_host) GTEST_SKIP() << "always of devices";
