@@ -80,15 +80,23 @@ std::string describe_experts(const deck::Model& model) {
   return text + "\n";
 }
 
+}  // namespace
+
+std::string names_of(const param::StateArrays& arrays, const param::ReducedArrays& reduced) {
+  std::string names = param::names_of(arrays);
+  for (const param::ReducedArray& array : reduced)
+    names += fmt::format(", {} of its {}", array.name,
+                         array.axis == param::Axis::row ? "rows" : "columns");
+  return names;
+}
+
+namespace {
+
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index bytes = 0;
   Index elements = 0;
   for (const ShardFile& shard_file : m.shard_files) bytes += shard_file.bytes;
   for (const Parameter& p : m.parameters) elements += p.elements();
-  std::string reduced;
-  for (const param::ReducedArray& array : m.reduced_arrays)
-    reduced += fmt::format(", {} of its {}", printable(array.name),
-                           array.axis == param::Axis::row ? "rows" : "columns");
   std::string text = fmt::format(
       "checkpoint  {}\n"
       "format      {}, written by kzero {} ({})\n"
@@ -97,7 +105,7 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       "model       {}, layers {}, hidden {}, heads {}, sequence {}, vocab {}, feed_forward {}, {} "
       "embeddings\n"
       "optimizer   {}, {} updates\n"
-      "parameters  {} in {} tensors, each with {}{}; hash {}\n"
+      "parameters  {} in {} tensors, each with {}; hash {}\n"
       "shards      {} with {}\n",
       printable(path.string()), format_version, printable(m.kzero_version), printable(m.git_hash),
       m.step, m.samples, m.tokens, m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage,
@@ -105,7 +113,7 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       m.model.heads, m.model.sequence, m.model.vocab, m.model.feed_forward,
       m.model.tied_embeddings ? "tied" : "untied", printable(m.optimizer),
       m.step - m.skipped_steps - m.optimizer_start, elements, m.parameters.size(),
-      printable(names_of(m.state_arrays)), reduced, format_checksum(m.parameter_hash),
+      printable(names_of(m.state_arrays, m.reduced_arrays)), format_checksum(m.parameter_hash),
       m.shard_files.size(), format_bytes(bytes));
   text += describe_windows(m.model);
   text += describe_experts(m.model);

@@ -14,6 +14,10 @@ enum class Extent {
   tensors,  // also a line for each shard file and for each tensor
 };
 
+/// The names of all arrays of an optimizer's state, for messages: "master, first_moment, rows of
+/// its rows".
+std::string names_of(const param::StateArrays& arrays, const param::ReducedArrays& reduced);
+
 /// Returns lines of text with the step, tokens, grid and parameters of a checkpoint, or of the
 /// newest readable one in a folder of checkpoints. Reads manifests only. Throws Error(files) if
 /// there is none. `parameters_of` as for newest() (search.hpp).

@@ -65,13 +65,16 @@ std::string peak_line(const StartRecord& record) {
          ";\n            other work disturbed them, so MFU will be too large: set run.peak_tflops";
 }
 
-/// "4.1 k tokens", or "4.1 k tokens, 8.2 k from step 100 on".
+/// "4.1 k tokens", or "4.1 k tokens, 8.2 k from step 100 on". Of many phases, the first.
 std::string tokens_text(const StartRecord& record) {
   const auto count = [](Index tokens) { return format_count(static_cast<double>(tokens)); };
   if (record.phases.empty()) return count(record.tokens_per_step) + " tokens";
   std::string text = count(record.phases.front().tokens) + " tokens";
-  for (const StepTokens& phase : std::span(record.phases).subspan(1))
+  const auto later = std::span(record.phases).subspan(1);
+  constexpr std::size_t most = 4;
+  for (const StepTokens& phase : later.first(std::min(later.size(), most)))
     text += fmt::format(", {} from step {} on", count(phase.tokens), phase.first_step);
+  if (later.size() > most) text += fmt::format(", {} more phases", later.size() - most);
   return text;
 }
 

@@ -80,7 +80,7 @@ void add(const Record& record, Index from, RecordedLaunch& launch) {
   if (event == "checkpoint") launch.saved.push_back({step, text_in(record, "state")});
   if (event != "step" || step < from) return;
   const auto loss = number_in(record, "loss"), norm = number_in(record, "grad_norm");
-  if (loss && norm) launch.steps.push_back({step, *loss, *norm});
+  if (loss && norm) launch.steps.push_back({step, *loss, *norm, step_in(record, "tokens")});
 }
 
 }  // namespace

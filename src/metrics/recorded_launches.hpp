@@ -13,6 +13,7 @@ namespace kzero::metrics {
 struct RecordedStep {
   Index step = 0;
   double loss = 0, grad_norm = 0;  // NaN: not finite
+  Index tokens = 0;                // of its batch
 };
 
 /// The state after `step` steps, as saved in a checkpoint.

@@ -20,6 +20,10 @@ bool copies_heads(const deck::Config& config) {
   return config.model.kv_heads > 0 && config.train.sequence_chunks > std::max<Index>(1, kv_heads);
 }
 
+bool is_of_batches(std::string_view change) {
+  return change.starts_with("train.global_batch") || change.starts_with("train.phase");
+}
+
 /// Returns whether a new value of the key changes bits in this deck. `change` begins with the key.
 bool has_effect(std::string_view change, const deck::Config& config) {
   const std::string_view key = change.substr(0, change.find(' '));
@@ -47,9 +51,12 @@ std::vector<std::string> rank_dependence(const deck::Config& config) {
 }
 
 std::vector<std::string> bits_depend_on(const deck::Config& config, const std::string& arithmetic) {
+  constexpr std::size_t most = 4;  // of many phases, the line says the first
+  const auto& phases = config.train.phases;
   std::string sizes = fmt::format("{}", config.train.global_batch);
-  for (const deck::BatchPhase& phase : config.train.phases)
-    sizes += fmt::format(", then {}", phase.global_batch);
+  for (std::size_t i = 0; i < std::min(phases.size(), most); ++i)
+    sizes += fmt::format(", then {}", phases[i].global_batch);
+  if (phases.size() > most) sizes += fmt::format(", and {} more phases", phases.size() - most);
   std::vector<std::string> items{
       "the deck's model",
       "data",
@@ -75,12 +82,30 @@ std::vector<std::string> bits_depend_on(const deck::Config& config, const std::s
   return items;
 }
 
+std::optional<Index> first_other_batch(const checkpoint::Manifest& saved,
+                                       const deck::Config& config) {
+  const auto before = deck::recorded(saved.deck);
+  if (!before) return std::nullopt;
+  const data::BatchSizes old(before->train), now(config.train);
+  std::optional<Index> first;
+  const auto consider = [&](Index step) {
+    step = std::max(step, saved.step);
+    if (step < config.train.steps && old.size(step) != now.size(step))
+      first = std::min(first.value_or(step), step);
+  };
+  for (const data::Phase& phase : old.phases()) consider(phase.first_step);
+  for (const data::Phase& phase : now.phases()) consider(phase.first_step);
+  return first;
+}
+
 std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
                                      std::span<const std::string> deck_changes,
                                      const deck::Config& config, const Provenance& now) {
   std::vector<std::string> found;
+  const bool has_other_batch = first_other_batch(saved, config) == saved.step;
   for (const std::string& change : deck_changes) {
-    if (has_effect(change, config)) found.push_back(change);
+    if (is_of_batches(change) ? has_other_batch : has_effect(change, config))
+      found.push_back(change);
   }
   if (saved.data_digest != now.data_digest) found.emplace_back("the training data differ");
   if (saved.arithmetic != now.arithmetic)
@@ -93,7 +118,7 @@ std::uint64_t bits_digest(const std::string& deck, const deck::Config& config,
   std::string all =
       fmt::format("{}\n{}\n", provenance.arithmetic, format_checksum(provenance.data_digest));
   for (const std::string& setting : deck::settings(deck)) {
-    if (has_effect(setting, config)) all += setting + '\n';
+    if (!is_of_batches(setting) && has_effect(setting, config)) all += setting + '\n';
   }
   return checksum(std::as_bytes(std::span(all)));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,14 +26,21 @@ std::vector<std::string> rank_dependence(const deck::Config& config);
 /// at its start.
 std::vector<std::string> bits_depend_on(const deck::Config& config, const std::string& arithmetic);
 
+/// Returns the first step after those of the checkpoint whose batch has another size than in the
+/// checkpoint's deck; nullopt if there is none.
+std::optional<Index> first_other_batch(const checkpoint::Manifest& saved,
+                                       const deck::Config& config);
+
 /// Returns what keeps a run from resuming a checkpoint bit for bit; empty if nothing does.
-/// `deck_changes` is the result of deck::changes(). `config` is resolved.
+/// `deck_changes` is the result of deck::changes(). `config` is resolved. Other batch sizes count
+/// only in the first step of the run: see first_other_batch() for later ones.
 std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
                                      std::span<const std::string> deck_changes,
                                      const deck::Config& config, const Provenance& now);
 
-/// Digests everything that the bits of a training depend on, including the values. Launches with
-/// the same digest and the same initial state compute the same bits. `deck` is the resolved deck as
+/// Digests everything that the bits of a training depend on except for the sizes of batches,
+/// including the values. Launches with the same digest and the same initial state compute the same
+/// bits as long as their batches have the same sizes. `deck` is the resolved deck as
 /// TOML, `config` the same deck as values.
 std::uint64_t bits_digest(const std::string& deck, const deck::Config& config,
                           const Provenance& provenance);

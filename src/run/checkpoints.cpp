@@ -62,17 +62,25 @@ std::string note_on_weights_alone(const checkpoint::Manifest& m, bool goes_on,
       m.optimizer);
 }
 
-/// Says what another size of batches does to the order of samples. Empty if it is the same.
-std::string batch_note(const checkpoint::Manifest& m, std::span<const std::string> changes,
-                       Index size) {
-  const auto concerns = [](const std::string& change) {
-    return change.starts_with("train.global_batch") || change.starts_with("train.phase");
-  };
-  if (std::ranges::none_of(changes, concerns)) return "";
+/// Says what another size of batches does to the order of samples, from the first step that has it.
+/// Empty if none has.
+std::string batch_note(std::optional<Index> step, const data::BatchSizes& sizes) {
+  if (!step) return "";
   return fmt::format(
       "batches have {} sequences from step {} on; their first sample is number {}, the next in the "
       "order, so none is repeated or left out",
-      size, m.step, m.samples);
+      sizes.size(*step), *step, sizes.first_sample(*step));
+}
+
+/// `reasons` are those of bit_changes(), and `other_batch` is that of first_other_batch().
+std::string bits_note(const std::vector<std::string>& reasons, std::optional<Index> other_batch) {
+  if (!reasons.empty())
+    return fmt::format("does not resume bit for bit: {}", fmt::join(reasons, "; "));
+  return other_batch ? fmt::format(
+                           "resumes bit for bit until step {}, which has the first batch of "
+                           "another size than before",
+                           *other_batch)
+                     : std::string("resumes bit for bit");
 }
 
 /// Weights that a run has resumed are not those of another folder that its deck names now.
@@ -226,12 +234,11 @@ std::optional<Index> Checkpoints::resume() {
   warn_if_beyond_range(m.step);
   const std::vector<std::string> changes = deck::changes(m.deck, request_.deck);
   for (const std::string& change : changes) console_.note(change);
-  console_.note(batch_note(m, changes, engine_.batch_sizes().size(m.step)));
+  const auto other_batch = first_other_batch(m, config_);
+  console_.note(batch_note(other_batch, engine_.batch_sizes()));
   console_.note(rate_warning(m, config_));
   const auto reasons = bit_changes(m, changes, config_, provenance_);
-  console_.note(reasons.empty()
-                    ? "resumes bit for bit"
-                    : fmt::format("does not resume bit for bit: {}", fmt::join(reasons, "; ")));
+  console_.note(bits_note(reasons, other_batch));
   resumed_ = {m.step, m.parameter_hash, reasons, has_other_source(m, config_.model)};
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);

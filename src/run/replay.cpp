@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "base/checksum.hpp"
 #include "engine/engine.hpp"
 #include "grid/agreement.hpp"
-#include "metrics/recorded_launches.hpp"
 #include "runtime/host_name.hpp"
 
 namespace kzero::run {
@@ -52,7 +52,11 @@ bool shares_state(const RecordedLaunch& launch, const std::vector<RecordedState>
 Replay::Replay(const deck::Config& config, const grid::Group& world,
                const std::optional<Resumed>& resumed, const std::string& bits,
                metrics::Console& console)
-    : run_(config.run), world_(world), console_(console) {
+    : run_(config.run),
+      sizes_(config.train),
+      sequence_(config.model.sequence),
+      world_(world),
+      console_(console) {
   if (run_.replay == deck::Replay::off || run_.metrics.empty() || !resumed) return;
   if (!resumed->bit_changes.empty()) {  // resume() has printed them
     if (run_.replay == deck::Replay::check)
@@ -69,9 +73,17 @@ Replay::Replay(const deck::Config& config, const grid::Group& world,
                               last_, run_.metrics));
   if (not_comparable_ > 0)
     console_.note(fmt::format(
-        "replay      {} recorded step{} from {} on cannot be compared: settings, data, arithmetic "
-        "or the checkpoint differ",
+        "replay      {} recorded step{} from {} on cannot be compared: settings, data, batches, "
+        "arithmetic or the checkpoint differ",
         not_comparable_, not_comparable_ == 1 ? "" : "s", resumed->step));
+}
+
+/// Returns the first step of the launch whose batch had another size.
+Index Replay::end_of_same_batches(const RecordedLaunch& launch) const {
+  for (const metrics::RecordedStep& one : launch.steps) {
+    if (one.tokens != sizes_.size(one.step) * sequence_) return one.step;
+  }
+  return std::numeric_limits<Index>::max();
 }
 
 /// A launch that began with or saved a known state computes the same bits as this one. All states
@@ -83,7 +95,11 @@ void Replay::find_steps(const Resumed& resumed, const std::string& bits) {
       not_comparable_ += std::ssize(launch.steps);
       return;
     }
-    known.insert(known.end(), launch.saved.begin(), launch.saved.end());
+    const Index end = end_of_same_batches(launch);
+    std::ranges::copy_if(launch.saved, std::back_inserter(known),
+                         [&](const RecordedState& state) { return state.step <= end; });
+    const auto is_other = [&](const metrics::RecordedStep& one) { return one.step >= end; };
+    not_comparable_ += std::erase_if(launch.steps, is_other);
     if (launch.steps.empty()) return;
     for (const metrics::RecordedStep& one : launch.steps)
       steps_.push_back({one.step, one.loss, one.grad_norm, hosts_of_.size()});

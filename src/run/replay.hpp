@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "data/batch_sizes.hpp"
 #include "engine/engine.hpp"
 #include "grid/group.hpp"
 #include "metrics/console.hpp"
+#include "metrics/recorded_launches.hpp"
 #include "run/checkpoints.hpp"
 
 namespace kzero::run {
@@ -18,7 +20,8 @@ class Replay {
  public:
   /// Finds the recorded steps that can be compared with this launch. A recorded launch is
   /// comparable if it has the same `bits` (bits_digest() as text) and began with or saved the state
-  /// that this launch resumes, or a state that another comparable launch saved. Call it before this
+  /// that this launch resumes, or a state that another comparable launch saved. It is comparable
+  /// until the first step whose batch had another size than in `config`. Call it before this
   /// launch records its own start. Prints what is compared, and what is not and why. Throws
   /// Error(files). Collective over `world`. `config`, `world` and `console` must outlive the
   /// object.
@@ -38,11 +41,14 @@ class Replay {
     std::size_t launch;
   };
 
+  Index end_of_same_batches(const metrics::RecordedLaunch& launch) const;
   void find_steps(const Resumed& resumed, const std::string& bits);
   std::string difference(Index step, const engine::StepResult& result);
   void note_others(Index step, const std::vector<Recorded>& differing);
 
   const deck::Run& run_;
+  const data::BatchSizes sizes_;
+  const Index sequence_;  // tokens
   const grid::Group& world_;
   metrics::Console& console_;
   Index last_ = -1;  // the last step to compare

@@ -9,6 +9,7 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "checkpoint/inspect.hpp"
 #include "checkpoint/reader.hpp"
 #include "deck/architecture.hpp"
 #include "deck/changes.hpp"
@@ -27,12 +28,20 @@ std::string with_its_weights(const checkpoint::Found& found) {
       found.path.string());
 }
 
+/// Other factors of the model may follow from another model.base_width. Empty if it is the same.
+std::string cause_of_changes(const checkpoint::Manifest& saved, const deck::Model& now) {
+  const auto before = deck::recorded(saved.deck);
+  if (!before || before->model.base_width == now.base_width) return "";
+  return fmt::format("model.base_width is {}, was {}: ", now.base_width, before->model.base_width);
+}
+
 void require_same_model(const checkpoint::Found& found, const RunRequest& request) {
   const auto changes = deck::architecture_changes(found.manifest.model, request.config.model);
   KZERO_REQUIRE(changes.empty(), ExitCode::usage,
-                "{}: is of another model ({}), so its weights would compute something else; set "
+                "{}: is of another model ({}{}), so its weights would compute something else; set "
                 "[model] as it was saved, or choose another checkpoint.folder to start afresh",
-                found.path.string(), fmt::join(changes, "; "));
+                found.path.string(), cause_of_changes(found.manifest, request.config.model),
+                fmt::join(changes, "; "));
 }
 
 /// Adapters compute what they learned with their own rank, scale and frozen weights alone.
@@ -77,7 +86,8 @@ void require_same_state(const checkpoint::Found& found, const RunRequest& reques
        "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {} (optimizer.kind is "
        "\"{}\", was \"{}\"); restore [optimizer], or set checkpoint.reset_optimizer = true to "
        "resume with its weights and begin the optimizer's other state from zero, or {}",
-       found.path.string(), names_of(m.state_arrays), names_of(blueprint.state_arrays()),
+       found.path.string(), checkpoint::names_of(m.state_arrays, m.reduced_arrays),
+       checkpoint::names_of(blueprint.state_arrays(), blueprint.optimizer->reduced_state()),
        blueprint.optimizer->kind(), m.optimizer, with_its_weights(found));
 }
 
@@ -158,7 +168,8 @@ std::string rate_warning(const checkpoint::Manifest& manifest, const deck::Confi
   if (saved->train.steps != config.train.steps)
     text += fmt::format("; the schedule now spans {} steps, not {}", config.train.steps,
                         saved->train.steps);
-  return rises ? text + remedy(*saved) : text;
+  const bool is_extended = saved->train.steps < config.train.steps;
+  return rises && is_extended ? text + remedy(*saved) : text;
 }
 
 }  // namespace kzero::run

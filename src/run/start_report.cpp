@@ -143,6 +143,21 @@ std::vector<std::string> group_lines(const deck::Optimizer& optimizer, const par
   return lines;
 }
 
+std::string base_width_line(const deck::Config& config, const param::Table& table) {
+  const deck::Model& model = config.model;
+  if (model.base_width == 0) return "";
+  double rate = 1;
+  for (const param::UnitSpec& unit : table) {
+    for (const param::ParamSpec& parameter : unit.params)
+      if (parameter.is_matrix()) rate = parameter.lr_scale;
+  }
+  return fmt::format(
+      "base width  model.hidden = {} is {:.4g} times model.base_width: learning rates of hidden "
+      "matrices x {:.4g}, scores x {:.4g}, logits / {:.4g}",
+      model.hidden, static_cast<double>(model.hidden) / static_cast<double>(model.base_width), rate,
+      model.attention_scale, model.logit_divisor);
+}
+
 std::string adapters_note(const engine::Blueprint& blueprint) {
   const auto count = [](const param::Table& table) {
     return metrics::format_count(static_cast<double>(param::elements_of(table)));

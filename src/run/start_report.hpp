@@ -1,5 +1,5 @@
-// Lines for people that a run prints before its first step: data, groups of the optimizer,
-// adapters.
+// Lines for people that a run prints before its first step: data, groups of the optimizer, factors
+// of widths, adapters.
 #pragma once
 
 #include <string>
@@ -24,6 +24,9 @@ std::vector<std::string> data_warnings(const deck::Config& config, const data::D
 /// One line for each table of [[optimizer.group]], and one for the parameters of none. Empty
 /// without such tables. `table` is that of any tensor rank, with the groups of its parameters.
 std::vector<std::string> group_lines(const deck::Optimizer& optimizer, const param::Table& table);
+
+/// What follows from model.base_width. Empty without it.
+std::string base_width_line(const deck::Config& config, const param::Table& table);
 
 /// The numbers of trained and of frozen parameters, for people.
 std::string adapters_note(const engine::Blueprint& blueprint);

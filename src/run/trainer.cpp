@@ -281,6 +281,7 @@ void Trainer::announce(Index first_step) {
   console_.start(record);
   for (const std::string& line : group_lines(config_.optimizer, engine_->blueprint().table))
     console_.note(line);
+  console_.note(base_width_line(config_, engine_->blueprint().table));
   if (config_.zero.offload == deck::Offload::host && tensor::on_host)
     console_.note("zero.offload: this build computes on the host, where the state is already");
   if (deadline_ && !runtime::knows_process_start())

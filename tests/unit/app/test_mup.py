@@ -137,6 +137,26 @@ class Check(MupTest):
         self.assertEqual(*[[line.split("loss")[1].split()[0] for line in lines] for lines in losses])
 
 
+class Reports(MupTest):
+    def test_the_start_names_the_factors(self):
+        for kind, rate in (("adamw", "0.25"), ("muon", "0.5")):
+            self.write(kind, 128, 32, kind)
+            self.assertIn(
+                "base width  model.hidden = 128 is 4 times model.base_width: learning rates of hidden matrices "
+                f"x {rate}, scores x 0.03125, logits / 4\n",
+                self.expect(self.run_kzero("train", f"{kind}.toml", "train.steps=1"), 0).stdout,
+            )
+        self.write("none", 128, 0)
+        self.assertNotIn("base width", self.expect(self.run_kzero("train", "none.toml", "train.steps=1"), 0).stdout)
+
+    def test_another_base_width_is_another_model(self):
+        self.write("run", 128, 32)
+        self.expect(self.run_kzero("train", "run.toml", "run.max_steps=1"), 75)
+        for base in (64, 0):
+            refusal = f"is of another model (model.base_width is {base}, was 32: model."
+            self.expect(self.run_kzero("train", "run.toml", f"model.base_width={base}"), 2, refusal)
+
+
 class Exports(MupTest):
     def test_an_export_has_the_factors_of_granite(self):
         self.write("run", 128, 32)

@@ -66,6 +66,16 @@ class Groups(OptimizerTest):
         self.assertNotEqual(self.metrics("start")[-1]["bits"], first["bits"])
 
 
+class Kinds(OptimizerTest):
+    def test_a_refusal_names_all_that_their_states_hold(self):
+        self.expect(self.train("optimizer.kind=muon", "run.max_steps=1"), 75)
+        arrays = "master, momentum, second_moment (not of hidden matrices)"
+        self.expect(
+            self.train("optimizer.kind=normuon"), 2,
+            f"it holds {arrays}, the deck's optimizer keeps {arrays}, output_moments of its columns (optimizer.kind is ",
+        )  # fmt: skip
+
+
 class Spikes(OptimizerTest):
     RULE = ("optimizer.skip_above=1.05", "optimizer.skip_window=3", "train.steps=20", "optimizer.warmup=0", "optimizer.lr=3e-2")
 

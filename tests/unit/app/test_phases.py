@@ -1,6 +1,7 @@
 """Batch sizes that change with the step (train.phase): plans, runs on any ranks, and restarts. Arguments: names of test classes."""
 
 import json
+import shutil
 import unittest
 
 from launch import DECK, USES_NCCL, LaunchTest, steps_of
@@ -63,6 +64,22 @@ class Phases(LaunchTest):
         self.assertIn("resuming at 6", self.expect(again, 0).stdout)
         inspected = self.expect(self.run_kzero("inspect", "saved/step_00000007"), 0).stdout
         self.assertRegex(inspected, r"\b44 samples\b")
+
+    def test_a_change_of_later_batches_counts_from_its_step_on(self):
+        settings = ("run.replay=check", "checkpoint.every=1")
+        self.expect(self.train(*settings, "run.max_steps=5"), 75)
+        shutil.rmtree(self.folder / "saved/step_00000005")
+        shutil.rmtree(self.folder / "saved/step_00000004")
+        result = self.expect(self.train(*settings, "train.phase[1].global_batch=8", "run.max_steps=2"), 75)
+        self.assertIn("batches have 8 sequences from step 4 on; their first sample is number 32, ", result.stdout)
+        self.assertIn(
+            "resumes bit for bit until step 4, which has the first batch of another size than before\n", result.stdout
+        )
+        self.assertIn("replay      steps 3 to 3 are compared", result.stdout)
+        self.assertIn("the steps up to 3 came out as recorded", result.stdout)
+        over = self.expect(self.train(*settings, "train.phase[1].global_batch=8", "train.global_batch=8"), 0)
+        self.assertIn("resumes bit for bit\n", over.stdout)
+        self.assertNotIn("batches have", over.stdout)
 
     @unittest.skipIf(USES_NCCL, "NCCL counts other messages")
     def test_a_run_takes_and_sends_what_was_planned(self):

@@ -84,6 +84,38 @@ TEST(Bits, DependOnTheNumberOfRanksWhereTheDeckAsksForIt) {
   EXPECT_EQ(bits_depend_on(config_of(2), "loops").back(), "loops");
 }
 
+TEST(Bits, DependOnOtherBatchesFromTheFirstStepThatHasThem) {
+  deck::Config before = config_of(1);
+  before.train.phases = {{10, 12}, {20, 16}};
+  const auto first = [&](Index step, const deck::Config& now) {
+    checkpoint::Manifest saved;
+    saved.deck = deck::resolved(before);
+    saved.step = step;
+    const auto changes = deck::changes(saved.deck, deck::resolved(now));
+    EXPECT_EQ(bit_changes(saved, changes, now, {}).empty(), first_other_batch(saved, now) != step);
+    return first_other_batch(saved, now);
+  };
+  EXPECT_EQ(first(5, before), std::nullopt);
+  deck::Config now = before;
+  now.train.global_batch = 4;
+  EXPECT_EQ(first(5, now), 5);
+  EXPECT_EQ(first(9, now), 9);
+  EXPECT_EQ(first(10, now), std::nullopt) << "steps that are over";
+  now = before;
+  now.train.phases[1].global_batch = 20;
+  EXPECT_EQ(first(5, now), 20);
+  EXPECT_EQ(first(30, now), 30);
+  EXPECT_EQ(first(100, now), std::nullopt) << "no step is left";
+  now.train.phases = {{10, 12}};
+  EXPECT_EQ(first(5, now), 20) << "a phase that is gone";
+  now.train.phases = {{10, 12}, {15, 12}, {20, 16}};
+  EXPECT_EQ(first(5, now), std::nullopt) << "other tables, the same sizes";
+  before.train.phases.clear();
+  now = before;
+  now.train.phases = {{50, 16}};
+  EXPECT_EQ(first(5, now), 50);
+}
+
 TEST(Bits, HaveADigestOfWhatTheyDependOn) {
   const auto digest = [](const deck::Config& config, const std::string& arithmetic = "loops",
                          std::uint64_t data = 5) {
@@ -95,6 +127,8 @@ TEST(Bits, HaveADigestOfWhatTheyDependOn) {
   EXPECT_EQ(digest(now), digest(before));
   EXPECT_NE(digest(before, "fast loops"), digest(before));
   EXPECT_NE(digest(before, "loops", 6), digest(before));
+  now.train.phases = {{50, 16}};
+  EXPECT_EQ(digest(now), digest(before)) << "replay compares sizes step by step";
   now.optimizer.lr = 1;
   EXPECT_NE(digest(now), digest(before));
   deck::Config one = config_of(1), two = config_of(2);

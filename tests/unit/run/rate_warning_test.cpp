@@ -78,6 +78,15 @@ TEST(RateWarning, SaysAFallToo) {
   EXPECT_TRUE(contains(warning(before, 500, now), "falls: 0.0037 in step 500, 0 in step 501"));
 }
 
+TEST(RateWarning, HasNoRemedyForARateThatTheDeckRaises) {
+  const deck::Config before = finished_deck(deck::Schedule::cosine);
+  deck::Config now = before;
+  now.optimizer.lr = 1e-2;
+  const std::string text = warning(before, 500, now);
+  EXPECT_TRUE(contains(text, "the learning rate rises by a factor of ")) << text;
+  EXPECT_FALSE(contains(text, "extended")) << text;
+}
+
 TEST(RateWarning, NeedsARecordedDeckAndAStepToDo) {
   const deck::Config config = finished_deck(deck::Schedule::cosine);
   checkpoint::Manifest manifest;

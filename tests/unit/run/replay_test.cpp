@@ -39,8 +39,11 @@ class Replay : public testing::Test {
     for (Index step = start.first_step; step < end; ++step) {
       StepResult result = expected(step);
       if (step == wrong) result.loss += 1;
-      sink.write(
-          metrics::StepRecord{.step = step, .loss = result.loss, .grad_norm = result.grad_norm});
+      const Index batch = step < other_from ? config.train.global_batch : 2;
+      sink.write(metrics::StepRecord{.step = step,
+                                     .loss = result.loss,
+                                     .grad_norm = result.grad_norm,
+                                     .tokens = batch * config.model.sequence});
       if (step + 1 == at)
         sink.write(metrics::CheckpointRecord{.step = at, .state = format_checksum(saved)});
     }
@@ -85,6 +88,7 @@ class Replay : public testing::Test {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder{group};
   deck::Config config;
+  Index other_from = 1000;  // the first step of later records whose batch is another one
   std::string notes;
 };
 
@@ -129,6 +133,7 @@ TEST_F(Replay, TakesEverythingThatIsNotFiniteForTheSame) {
     sink.write(metrics::StepRecord{.step = first,
                                    .loss = expected(first).loss,
                                    .grad_norm = std::numeric_limits<double>::quiet_NaN(),
+                                   .tokens = config.train.global_batch * config.model.sequence,
                                    .skipped = true});
   }
   EXPECT_EQ(problem(12, {},
@@ -175,6 +180,18 @@ TEST_F(Replay, FollowsCheckpointsFromLaunchToLaunch) {
   record({.first_step = 14, .bits = "same", .state = format_checksum(0x14e)}, 18);
   EXPECT_EQ(problem(20), "");
   EXPECT_TRUE(contains(notes, "steps 10 to 17 are compared")) << notes;
+}
+
+TEST_F(Replay, EndsWhereALaunchHadAnotherBatch) {
+  other_from = 13;
+  record_saver(15);
+  record({.first_step = first, .bits = "same", .state = format_checksum(loaded)}, 16, 14, 0x14e);
+  other_from = 1000;
+  record({.first_step = 14, .bits = "same", .state = format_checksum(0x14e)}, 18);
+  EXPECT_EQ(problem(20, {}, added(13, 1)), "");
+  EXPECT_TRUE(contains(notes, "steps 10 to 12 are compared")) << notes;
+  EXPECT_TRUE(contains(notes, "9 recorded steps from 10 on cannot be compared")) << notes;
+  EXPECT_TRUE(contains(problem(20, {}, added(12, 1)), "step 12 came out differently"));
 }
 
 TEST_F(Replay, IsNotCheckedIfTheBitsMayDiffer) {
