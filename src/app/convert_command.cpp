@@ -340,6 +340,16 @@ void add_upcycling_options(CLI::App& command, convert::Upcycling& upcycling) {
       ->needs(experts);
 }
 
+/// Other commands take them without --set.
+void require_no_overrides(const std::vector<std::string>& paths) {
+  std::error_code ignored;
+  for (const std::string& path : paths) {
+    const bool is_override = deck::find_key(path.substr(0, path.find('='))) != nullptr;
+    KZERO_REQUIRE(!is_override || std::filesystem::exists(path, ignored), ExitCode::usage,
+                  "{0}: is no path but an override of --deck; write --set {0}", path);
+  }
+}
+
 }  // namespace
 
 CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
@@ -380,6 +390,7 @@ ExitCode convert(const ConvertArguments& arguments) {
     KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
                   world.size());
   });
+  require_no_overrides(arguments.paths);
   KZERO_REQUIRE(arguments.paths.size() == 2 || !arguments.average.empty(), ExitCode::usage,
                 "there are {} things to convert to {}; --average makes one of several checkpoints",
                 arguments.paths.size() - 1, arguments.to());

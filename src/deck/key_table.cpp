@@ -203,7 +203,8 @@ void add_optimizer(std::vector<Key>& table) {
   table.push_back(real("optimizer.lr", t, &Optimizer::lr, from(0, 1000), "",
                        "Highest learning rate, reached after the warm-up."));
   table.push_back(real("optimizer.min_lr", t, &Optimizer::min_lr, from(0, 1000), "",
-                       "Learning rate at the end of a falling schedule."));
+                       "Learning rate towards which a schedule falls, and which it would reach one "
+                       "step after the last."));
   table.push_back(integer("optimizer.warmup", t, &Optimizer::warmup, from(0, max_count), "steps",
                           "Steps over which the learning rate rises to optimizer.lr."));
   table.push_back(choice("optimizer.schedule", t, &Optimizer::schedule,

@@ -166,6 +166,7 @@ class Refusals(AverageTest):
             self.refuse(f"the steps of the checkpoints have to ascend, {steps}", *paths, "x", "--average", "linear")
         self.refuse("there are 2 things to convert to x; --average makes one", *self.parts, "x")
         self.refuse("there are 2 things to convert to x", *self.parts, "x", "--deck", "deck.toml")
+        self.refuse("model.heads=2: is no path but an override of --deck; write --set model.heads=2", "x", "y", "model.heads=2")
 
     def test_other_models_and_decks(self):
         self.expect(self.train("model.norm_eps=1e-3", "checkpoint.folder=other", "run.metrics="), 0)
