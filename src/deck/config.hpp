@@ -444,6 +444,7 @@ struct Run {
   Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, otherwise the node's cores / its ranks
   GemmBackend gemm = GemmBackend::automatic;
   AttentionKind attention = AttentionKind::automatic;
+  bool deterministic = true;     // false: cuDNN's attention may add gradients in any order
   double peak_tflops = 0;        // per rank, for MFU; 0: measured at start
   Replay replay = Replay::note;  // for steps that run.metrics has from before a restart
   Index verify_every = 0;        // steps; 0: never

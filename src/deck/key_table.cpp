@@ -362,6 +362,11 @@ void add_run(std::vector<Key>& table) {
   table.push_back(choice("run.attention", t, &Run::attention, attention_kinds,
                          "Attention of 16-bit runs: \"cudnn\" in CUDA builds that have it, or "
                          "kzero's own kernels; \"auto\": \"cudnn\" if it supports the shape."));
+  table.push_back(boolean(
+      "run.deterministic", t, &Run::deterministic,
+      "Every sum has a fixed order. false: cuDNN's attention may add gradients in any order, "
+      "which is faster and takes less memory, and no two runs have the same bits. Only in "
+      "CUDA builds with cuDNN."));
   table.push_back(
       real("run.peak_tflops", t, &Run::peak_tflops, from(0, 1000000), "TFLOP/s",
            "Peak speed of a rank, for the utilization (MFU); 0: measured at the start."));

@@ -37,6 +37,7 @@ class Rules : ViolationList {
     check_data();
     check_preference();
     check_checkpoint();
+    check_order_of_sums();
     check_profile();
     check_patterns();
     return std::move(violations_);
@@ -306,6 +307,20 @@ class Rules : ViolationList {
               {"run.wall_limit", "run.stop_margin"},
               fmt::format("run.wall_limit must be more than run.stop_margin = {}, found {}",
                           format_duration(run.stop_margin), format_duration(run.wall_limit)));
+  }
+
+  void check_order_of_sums() {
+    const Run& run = config_.run;
+    if (run.deterministic) return;
+    const auto needs = [&](bool is_met, const std::string& key, const std::string& wanted) {
+      refuse_if(!is_met, {"run.deterministic", key},
+                fmt::format("run.deterministic = false needs {} {}", key, wanted));
+    };
+    needs(config_.train.precision != Dtype::fp32, "train.precision", "= \"bf16\" or \"fp16\"");
+    needs(run.attention != AttentionKind::kzero, "run.attention", "= \"auto\" or \"cudnn\"");
+    needs(run.verify_every == 0, "run.verify_every", "= 0: no step has the same bits twice");
+    needs(run.replay != Replay::check, "run.replay",
+          "other than \"check\": no step has the same bits twice");
   }
 
   void check_profile() {

@@ -149,6 +149,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       model(b.definition->make<T>(arenas, {{.batch = config.train.micro_batch,
                                             .threads = threads,
                                             .attention = config.run.attention,
+                                            .fixed_order = config.run.deterministic,
                                             .documents = deck::has_documents(config.data),
                                             .tile_rows = config.train.tile_rows,
                                             .top = teacher_top(config)},

@@ -113,7 +113,8 @@ kernels::AttentionProblem Attention<T>::problem(const BatchShape& b) const {
           .has_backward = b.passes == Passes::all,
           .documents = b.documents || window_ > 0,  // the mask has the same form
           .dropout = b.passes == Passes::all && drops_weights_,
-          .scale = shape_.attention_scale};
+          .scale = shape_.attention_scale,
+          .fixed_order = b.fixed_order || b.passes == Passes::forward};
 }
 
 template <class T>

@@ -40,6 +40,7 @@ struct BatchShape {
   Index threads = 1;  // attention heads that may run at a time
   Passes passes = Passes::all;
   deck::AttentionKind attention = deck::AttentionKind::automatic;
+  bool fixed_order = true;  // run.deterministic
   bool documents = false;  // whether batches may hold several documents a sequence
   Index tile_rows = 0;     // train.tile_rows
   /// The tokens of each row that a teacher gives: training learns from them, and a `forward` model

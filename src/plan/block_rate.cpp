@@ -99,9 +99,12 @@ MeasuredRate rate(const deck::Config& config, Index threads) {
     const Index length = std::min(tokens, sequence), batch = tokens / length;
     const model::Benchmark benchmark = definition->benchmark(max_width, length);
     const bool is_last = tokens == all;
-    const Timing time = time_of<T>(
-        benchmark, batch * length,
-        {.batch = batch, .threads = threads, .attention = config.run.attention}, *gemm, is_last);
+    const Timing time = time_of<T>(benchmark, batch * length,
+                                   {.batch = batch,
+                                    .threads = threads,
+                                    .attention = config.run.attention,
+                                    .fixed_order = config.run.deterministic},
+                                   *gemm, is_last);
     if (time.seconds < enough_seconds && !is_last) continue;
     return {benchmark.flops_per_token * static_cast<double>(batch * length) / time.seconds,
             time.spread};

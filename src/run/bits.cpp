@@ -76,6 +76,8 @@ std::vector<std::string> bits_depend_on(const deck::Config& config, const std::s
   }
   if (config.grid.sequence > 1 && copies_heads(config))
     items.push_back(fmt::format("grid.sequence {}, if above the KV heads", config.grid.sequence));
+  if (!config.run.deterministic)
+    items.emplace_back("the order in which the GPU adds gradients of attention");
   for (const std::string& reason : rank_dependence(config))
     items.push_back(
         fmt::format("the {} data-parallel ranks because of {}", config.grid.data, reason));
@@ -107,6 +109,7 @@ std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
     if (is_of_batches(change) ? has_other_batch : has_effect(change, config))
       found.push_back(change);
   }
+  if (!config.run.deterministic) found.emplace_back("run.deterministic is false");
   if (saved.data_digest != now.data_digest) found.emplace_back("the training data differ");
   if (saved.arithmetic != now.arithmetic)
     found.push_back(fmt::format("it computes with {}, was {}", now.arithmetic, saved.arithmetic));

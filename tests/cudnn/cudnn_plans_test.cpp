@@ -80,6 +80,21 @@ TEST(CudnnPlans, ExistForTheDecksInThePlannedScratch) {
   }
 }
 
+// run.deterministic = false: every problem that has plans with a fixed order has others, too.
+TEST(CudnnPlans, ExistWithoutAFixedOrderInThePlannedScratch) {
+  for (const Requested& r : cudnn_requests) {
+    AttentionProblem any_order = r.problem;
+    any_order.fixed_order = false;
+    const Index bytes = AttentionCalls(any_order).plan_bytes;
+    const std::pair<int, Index> all[] = {{80, r.ampere}, {90, r.hopper}, {100, r.blackwell}};
+    for (const auto& [capability, with_order] : all) {
+      if (with_order == 0) continue;
+      EXPECT_EQ(refusal(any_order, capability, bytes), "")
+          << name_of(any_order) << " on sm_" << capability;
+    }
+  }
+}
+
 TEST(CudnnPlans, RequestWhatIsOnRecord) {
   if (CudnnAttentionPlans::name() != "cuDNN 9.27.0")
     GTEST_SKIP() << "on record is what 9.27.0 requests, this is " << CudnnAttentionPlans::name();

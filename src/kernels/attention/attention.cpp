@@ -11,20 +11,23 @@ namespace kzero::kernels {
 
 namespace {
 
-[[noreturn]] void refuse(AttentionKind kind, const std::string& reason) {
+[[noreturn]] void refuse(const AttentionProblem& problem, AttentionKind kind,
+                         const std::string& reason) {
+  if (!problem.fixed_order)
+    fail(ExitCode::usage, "run.deterministic = false needs cuDNN's attention: {}", reason);
   fail(ExitCode::usage, "run.attention = \"{}\": {}; \"auto\" takes kzero's kernels then",
        name_of(kind), reason);
 }
 
 /// Returns the back ends of this build from `kind` on, in the order in which they are tried.
 template <class T>
-std::span<const AttentionEntry<T>> candidates(AttentionKind kind) {
+std::span<const AttentionEntry<T>> candidates(const AttentionProblem& problem, AttentionKind kind) {
   const auto table = attention_backends<T>();
   if (kind == AttentionKind::automatic) return table;
   const auto found = std::ranges::find(table, kind, &AttentionEntry<T>::name);
   if (found == table.end()) {
     const auto title = kind == AttentionKind::cudnn ? "cuDNN" : name_of(kind);
-    refuse(kind, fmt::format("this build has no {}", title));
+    refuse(problem, kind, fmt::format("this build has no {}", title));
   }
   return {found, table.end()};
 }
@@ -34,10 +37,11 @@ std::span<const AttentionEntry<T>> candidates(AttentionKind kind) {
 template <class T>
 ChosenAttention<T> choose_attention(memory::Arenas& arenas, const AttentionProblem& problem,
                                     AttentionKind kind, Index threads) {
+  if (!problem.fixed_order) kind = AttentionKind::cudnn;  // the others have one order
   ChosenAttention<T> chosen;
   std::vector<std::unique_ptr<AttentionBackend<T>>> able;
   Index bytes = 0;
-  for (const AttentionEntry<T>& entry : candidates<T>(kind)) {
+  for (const AttentionEntry<T>& entry : candidates<T>(problem, kind)) {
     auto backend = entry.make(problem);
     std::string reason = backend->refusal();
     if (reason.empty()) {
@@ -58,7 +62,8 @@ ChosenAttention<T> choose_attention(memory::Arenas& arenas, const AttentionProbl
       chosen.refusal = error.what();
     }
   }
-  if (kind != AttentionKind::automatic && !chosen.refusal.empty()) refuse(kind, chosen.refusal);
+  if (kind != AttentionKind::automatic && !chosen.refusal.empty())
+    refuse(problem, kind, chosen.refusal);
   if (chosen.backend && attention_backends<T>().size() > 1)
     chosen.arithmetic = "attention by " + chosen.backend->name();
   return chosen;

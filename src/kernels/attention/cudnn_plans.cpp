@@ -113,7 +113,9 @@ std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const Attention
   const Tensor log_sum = graph->tensor(fe::graph::Tensor_attributes());
   describe_log_sum(log_sum, call);
   auto options = fe::graph::SDPA_backward_attributes().set_name("attention_gradient");
-  options.set_causal_mask(true).set_attn_scale(p.factor()).set_deterministic_algorithm(true);
+  options.set_causal_mask(true)
+      .set_attn_scale(p.factor())
+      .set_deterministic_algorithm(p.fixed_order);
   // 0: no scratch for the gradients of scores; -1: any. The frontend reads it from the environment
   // when it builds the graph.
   const bool stores_scores = AttentionCalls(p).stores_scores;
@@ -126,14 +128,14 @@ std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const Attention
   return graph;
 }
 
-/// Asks for plans, in the order of the library's heuristic, that reproduce their bits and fit into
-/// the scratch. The choice depends on shape and device, not on time. `handle` is null for a
-/// described device.
-void ask(Graph& graph, cudnnHandle_t handle, Index scratch_bytes) {
+/// Asks for plans, in the order of the library's heuristic, that fit into the scratch and, unless
+/// the problem allows others, reproduce their bits. The choice depends on shape and device, not on
+/// time. `handle` is null for a described device.
+void ask(Graph& graph, cudnnHandle_t handle, const AttentionProblem& p, Index scratch_bytes) {
   require(graph.validate());
   require(graph.build_operation_graph(handle));
   require(graph.create_execution_plans({fe::HeurMode_t::A}));
-  graph.deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
+  if (p.fixed_order) graph.deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
   graph.deselect_workspace_greater_than(scratch_bytes - graph.frontend_bytes());
   require(graph.check_support(handle));
 }
@@ -207,7 +209,7 @@ CudnnAttentionPlans::CudnnAttentionPlans(const AttentionProblem& problem)
     if (problem.has_backward) graphs_->backward = backward_graph(problem, call_);
     for (Graph* graph : {graphs_->forward.get(), graphs_->backward.get()}) {
       if (graph == nullptr) continue;
-      ask(*graph, made, scratch_bytes);
+      ask(*graph, made, problem, scratch_bytes);
       build(*graph, made, scratch_bytes);
     }
   });
@@ -220,7 +222,7 @@ void CudnnAttentionPlans::check(const AttentionProblem& problem, const Described
     require(properties->deserialize({device.properties.begin(), device.properties.end()}));
     const auto check_graph = [&](const std::unique_ptr<Graph>& graph) {
       graph->set_device_properties(properties);
-      ask(*graph, nullptr, scratch_bytes);
+      ask(*graph, nullptr, problem, scratch_bytes);
       if (compile) build(*graph, nullptr, scratch_bytes);
     };
     check_graph(forward_graph(problem, device.capability));

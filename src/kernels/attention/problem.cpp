@@ -13,13 +13,17 @@ Index call_bytes(const AttentionProblem& p, Index sequences, Index kv_heads, boo
   Index bytes = round_up(heads * t * 4, AttentionCalls::alignment) + 16 * AttentionCalls::alignment;
   if (!p.has_backward) return bytes;
   const Index gradient = round_up(heads * t * s.head_width * 4, AttentionCalls::alignment);
-  if (stores_scores) {
+  if (!p.fixed_order) {
+    // dq, and on Ampere another array, whose rows are rounded up to 8
+    bytes +=
+        gradient + round_up(heads * round_up(t, 8) * s.head_width * 4, AttentionCalls::alignment);
+  } else if (stores_scores) {
     bytes += heads * round_up(t, query_rows) * round_up(t, key_rows) * 2;
   } else {
     bytes += gradient + heads * round_up(t, query_rows) / query_rows * 8;  // and its tiles' turns
   }
   // dk and dv: 16 bits each on Ampere and Hopper; fp32 on Blackwell, which adds no dq there.
-  if (s.group() > 1) bytes += stores_scores ? 2 * gradient : gradient;
+  if (s.group() > 1) bytes += stores_scores && p.fixed_order ? 2 * gradient : gradient;
   return bytes;
 }
 
@@ -49,8 +53,9 @@ void AttentionCalls::divide(const AttentionProblem& p) {
 }
 
 AttentionCalls::AttentionCalls(const AttentionProblem& p) {
+  stores_scores = p.fixed_order;
   divide(p);
-  if (kv_heads > 0 || !p.has_backward) return;
+  if (kv_heads > 0 || !p.has_backward || !p.fixed_order) return;
   stores_scores = false;
   divide(p);
 }

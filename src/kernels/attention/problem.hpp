@@ -40,6 +40,7 @@ struct AttentionProblem {
   bool dropout = false;                // whether calls may drop weights
   Index max_scratch = Index{1} << 30;  // most bytes that a call's plan may need
   float scale = 0;                     // of scores; 0: 1 / sqrt(d)
+  bool fixed_order = true;             // of the sums of backward (run.deterministic)
 
   Index gradient_stride() const { return shape.qkv_width(); }
   float factor() const { return score_factor(scale, shape.head_width); }
@@ -55,6 +56,9 @@ struct AttentionProblem {
 /// those of one key head need more than max_scratch, it adds dq in fp32 instead, key by key, in
 /// scratch that grows with the rows alone. Ampere has only the first way and refuses such problems.
 /// Blackwell needs less than either.
+///
+/// Without a fixed order, dq is added in fp32 in any order: 4 bytes for each of its elements, on
+/// Ampere twice. One call then computes many more heads.
 ///
 /// Every way stores an fp32 sum of each row and, where query heads share keys, dk and dv of each
 /// query head. tests/cudnn compares the formulas with what cuDNN requests. Plans that request more

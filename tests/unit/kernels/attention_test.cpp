@@ -95,6 +95,22 @@ TYPED_TEST(Attention, TakesOwnKernelsByNameWithTheScratchOfTheThreads) {
   EXPECT_EQ(chosen.arithmetic, has_choice ? "attention by kzero's kernels" : "");
 }
 
+TYPED_TEST(Attention, RefusesAnyOrderOfSumsWithoutALibrary) {
+  const auto table = attention_backends<TypeParam>();
+  if (table.front().name == AttentionKind::cudnn) GTEST_SKIP() << "this build has cuDNN";
+  AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
+  problem.fixed_order = false;
+  memory::Arenas arenas;
+  try {
+    static_cast<void>(choose_attention<TypeParam>(arenas, problem, AttentionKind::automatic, 1));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "run.deterministic = false needs cuDNN's attention: this build has no cuDNN");
+  }
+}
+
 TYPED_TEST(Attention, NamesABackEndThatThisBuildLacks) {
   const auto table = attention_backends<TypeParam>();
   if (table.front().name == AttentionKind::cudnn) GTEST_SKIP() << "this build has cuDNN";

@@ -56,6 +56,7 @@ TEST(Bits, DependOnWhatDecidesASum) {
   EXPECT_EQ(changed([](auto& c) { c.optimizer.lr = 1; }), "optimizer.lr is 1.0, was 0.0003");
   EXPECT_EQ(changed([](auto& c) { c.zero.accumulate = deck::Accumulate::local; }),
             "zero.accumulate is \"local\", was \"reduced\"");
+  EXPECT_EQ(changed([](auto& c) { c.run.deterministic = false; }), "run.deterministic is false");
   EXPECT_EQ(changed([](auto& c) { c.train.steps = 7; }), "train.steps is 7, was 100");
   EXPECT_EQ(changes(before, before, "fast loops"), "it computes with fast loops, was loops");
 }
@@ -82,6 +83,10 @@ TEST(Bits, DependOnTheNumberOfRanksWhereTheDeckAsksForIt) {
   EXPECT_EQ(bits_depend_on(now, "loops").back(),
             "the 2 data-parallel ranks because of zero.accumulate = \"local\"");
   EXPECT_EQ(bits_depend_on(config_of(2), "loops").back(), "loops");
+  now = config_of(2);
+  now.run.deterministic = false;
+  EXPECT_EQ(bits_depend_on(now, "loops").back(),
+            "the order in which the GPU adds gradients of attention");
 }
 
 TEST(Bits, DependOnOtherBatchesFromTheFirstStepThatHasThem) {
