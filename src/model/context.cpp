@@ -14,10 +14,15 @@ namespace {
 constexpr Index host_bytes = Index{16} << 20;  // target for a chunk of fp32 logits (C_B)
 constexpr Index min_host_rows = 256;           // GEMMs are slower with fewer rows
 
-// A device runs one team per row and must occupy all multiprocessors. It reads and writes the
-// weight's gradient once per chunk. 2048 rows are about 15 for each of 132 multiprocessors.
-constexpr Index device_bytes = Index{512} << 20;
-constexpr Index max_device_rows = 4096, min_device_rows = 2048;
+// A device reads and writes the fp32 sum of the weight's gradient [V,D] once per chunk, and reads
+// the weight once per slice. Logits of 128 to 256 rows would stay in its L2 cache, but a product of
+// so few rows waits for the weight (docs/devices.md). A slice is therefore a quarter of a chunk,
+// which takes no more memory than the logits and gradients of half a chunk.
+constexpr Index device_row_bytes = 8192;          // of a chunk's gradients, per token
+constexpr Index small_chunk = Index{512} << 20;   // bytes up to which a chunk has twice the rows
+constexpr Index slices = 4;                       // of a chunk
+constexpr Index min_slice = 512;                  // rows
+constexpr Index cached_weight = Index{16} << 20;  // bytes up to which slices may have fewer rows
 
 /// In elements: 128 bytes of 16-bit gradients. Every row then begins at a cache line of the device,
 /// and GEMM libraries load 16 bytes at a time. Without padding, an odd vocabulary aligns rows to
@@ -31,9 +36,14 @@ constexpr Index device_columns = 8;
 
 Index host_rows(Index vocab) { return std::max(min_host_rows, host_bytes / (vocab * 4)); }
 
-Index device_rows(Index vocab) {
-  const bool is_small = max_device_rows * vocab * 4 <= device_bytes;
-  return is_small ? max_device_rows : min_device_rows;
+Index device_rows(Index vocab, Dtype type) {
+  const Index rows = device_row_bytes / bytes_of(type);
+  return 2 * device_row_bytes * vocab <= small_chunk ? 2 * rows : rows;
+}
+
+Index device_slice(Index rows, Index weight_bytes) {
+  const Index least = weight_bytes <= cached_weight ? 1 : min_slice;
+  return std::min(rows, std::max(least, ceil_div(rows, slices)));
 }
 
 /// The columns that GEMMs compute in addition to the vocabulary's.
@@ -46,10 +56,12 @@ Index more_columns(const TransformerShape& s, Dtype type, bool on_device) {
 
 LogitsChunk logits_chunk(Index rows, const TransformerShape& s, Dtype type, bool on_device) {
   const Index vocab = ceil_div(s.vocab, s.tensor.size);
-  const Index aim = on_device ? device_rows(vocab) : host_rows(vocab);
-  return {std::min(aim, ceil_div(rows, 2)),  // never the full batch, except for a single row
-          on_device ? round_up(s.own.vocab, device_stride) : s.own.vocab,
-          s.own.vocab + more_columns(s, type, on_device)};
+  const Index aim = on_device ? device_rows(vocab, type) : host_rows(vocab);
+  const Index held = std::min(aim, ceil_div(rows, 2));  // never all, except of a single row
+  return {.rows = held,
+          .stride = on_device ? round_up(s.own.vocab, device_stride) : s.own.vocab,
+          .columns = s.own.vocab + more_columns(s, type, on_device),
+          .slice = on_device ? device_slice(held, vocab * s.hidden * bytes_of(type)) : held};
 }
 
 Index read_after_output(const TransformerShape& s, bool on_device) {
@@ -111,13 +123,13 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
     take_attention(arenas, needs.attention, b);
   };
   const auto take_of_head = [&] {
-    const Index logit_elements = chunk.rows * chunk.stride;
-    logits = take(float{}, logit_elements);
+    const bool in_place = has_backward && dtype_of<T> == Dtype::fp32;
+    logits = take(float{}, (in_place ? chunk.rows : chunk.slice) * chunk.stride);
     if constexpr (dtype_of<T> == Dtype::fp32) {
       dlogits = logits;
-    } else {
-      dlogits = take(T{}, logit_elements);
-      if (has_backward && !s.is_frozen() && chunk.rows < chunk_rows)
+    } else if (has_backward) {
+      dlogits = take(T{}, chunk.rows * chunk.stride);
+      if (!s.is_frozen() && chunk.rows < chunk_rows)
         output_gradient = take(float{}, chunk.columns * s.hidden);
     }
     take_softmaxes(arenas, b);
@@ -152,7 +164,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products,
   for (Context& part : chunks) part.divide_into_tiles(b.tile_rows);
 }
 
-/// Takes the scratch memory of softmaxes that are computed in parts, for a chunk of logits.
+/// Takes the scratch memory of softmaxes that are computed in parts, for a slice of logits.
 template <class T>
 void Context<T>::take_softmaxes(memory::Arenas& arenas, const BatchShape& b) {
   const auto take = [&]<class U>(U, Index count) {
@@ -161,16 +173,16 @@ void Context<T>::take_softmaxes(memory::Arenas& arenas, const BatchShape& b) {
   constexpr Index width = kernels::partial_softmax_width;
   const Index ranks = shape.tensor.size, top = b.top;
   if (top == 0) {
-    if (is_split()) softmaxes = take(float{}, ranks * chunk.rows * width);
+    if (is_split()) softmaxes = take(float{}, ranks * chunk.slice * width);
   } else if (b.passes == Passes::all) {
     constexpr Index of_both = kernels::softmax_parts * width + kernels::divergence_width;
-    softmaxes = take(float{}, ranks * chunk.rows * of_both);
-    distillation = {Matrix<float>(take(float{}, chunk.rows * top), chunk.rows, top),
-                    Vector<Token>(take(Token{}, chunk.rows), chunk.rows),
-                    Vector<float>(take(float{}, chunk.rows), chunk.rows)};
+    softmaxes = take(float{}, ranks * chunk.slice * of_both);
+    distillation = {Matrix<float>(take(float{}, chunk.slice * top), chunk.slice, top),
+                    Vector<Token>(take(Token{}, chunk.slice), chunk.slice),
+                    Vector<float>(take(float{}, chunk.slice), chunk.slice)};
   } else {
-    softmaxes = take(float{}, ranks * chunk.rows * width);
-    const Index found = ranks * chunk.rows;
+    softmaxes = take(float{}, ranks * chunk.slice * width);
+    const Index found = ranks * chunk.slice;
     candidates = {Matrix<Token>(take(Token{}, found * top), found, top),
                   Matrix<float>(take(float{}, found * top), found, top)};
   }

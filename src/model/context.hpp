@@ -18,12 +18,14 @@
 
 namespace kzero::model {
 
-/// A chunk of logits [rows,V of this tensor rank]. Rows are `stride` elements apart. GEMMs compute
-/// with `columns` columns. Those from V on are scratch in the logits and 0 in their gradient.
+/// A chunk of gradients of logits [rows,V of this tensor rank]. Rows are `stride` elements apart.
+/// GEMMs compute with `columns` columns. Those from V on are scratch in the logits and 0 in their
+/// gradient. The chunk is filled slice by slice: logits are in memory for `slice` rows at a time.
 struct LogitsChunk {
   Index rows = 0;
   Index stride = 0;
   Index columns = 0;
+  Index slice = 0;
 };
 
 /// Chooses the chunk for a micro-batch of `rows` rows. All tensor ranks use the same rows because
@@ -78,17 +80,17 @@ struct Context {
   T* wide = nullptr;  // gradients wider than D: of q, k and v, or within the feed-forward part
   ExpertScratch<T> experts;
   // Head only:
-  LogitsChunk chunk;        // rows of logits in memory at a time, their stride and columns
-  float* logits = nullptr;  // [chunk, V], V of this rank
-  T* dlogits = nullptr;     // [chunk, V]; in fp32 the same memory as the logits
+  LogitsChunk chunk;
+  float* logits = nullptr;  // [slice, V], V of this rank
+  T* dlogits = nullptr;     // [chunk, V] with backward; in fp32 each slice has been its logits
   // [chunk.columns, D]: the sum over chunks of the output projection's gradient, which 16-bit runs
   // round once per micro-batch. Null in fp32 and if one chunk has all rows.
   float* output_gradient = nullptr;
-  // [ranks * chunk, 3] of a tensor group or to find top tokens; with a teacher [ranks * 2 chunk,
-  // 3], then [ranks * chunk, 2] of KL. Else null.
+  // [ranks * slice, 3] of a tensor group or to find top tokens; with a teacher [ranks * 2 slice,
+  // 3], then [ranks * slice, 2] of KL. Else null.
   float* softmaxes = nullptr;
-  kernels::DistillationRows distillation;  // [chunk] with a teacher, else empty
-  kernels::Candidates candidates;          // [ranks * chunk, top] to find top tokens, else empty
+  kernels::DistillationRows distillation;  // [slice] with a teacher, else empty
+  kernels::Candidates candidates;          // [ranks * slice, top] to find top tokens, else empty
   // Blocks and head:
   Matrix<T> hidden_grad;                   // [N, D], with capacity for [N, H d]
   Matrix<T> gathered;                      // [N, D] with sequence parallelism, else empty

@@ -19,11 +19,12 @@ using tensor::Transpose;
 // They become columns of the logits that nothing reads, are multiplied by zeros in dnormal, and
 // their gradients are not used.
 
-/// Computes logits [rows,V] = normal [rows,D] output^T, in fp32.
+/// Computes logits [rows,V] = normal [rows,D] output^T at `memory`, in fp32.
 template <class T>
-StridedMatrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal) {
+StridedMatrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal,
+                             float* memory) {
   const auto logits =
-      tensor::strided_matrix(c.logits, normal.extent(0), output.extent(0), c.chunk.stride);
+      tensor::strided_matrix(memory, normal.extent(0), output.extent(0), c.chunk.stride);
   tensor::GemmProblem p;
   p.m = normal.extent(0), p.n = c.chunk.columns, p.k = output.extent(1);
   p.a = operand(normal), p.b = operand(output, Transpose::yes);
@@ -64,14 +65,14 @@ void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
   c.gemm->run(*c.exec, weight);
 }
 
-/// The inputs and outputs of a chunk of logits: rows [first, first + count).
+/// The inputs and outputs of a slice of logits: rows [first, first + count).
 template <class T>
-struct Chunk {
+struct Slice {
   StridedMatrix<float> logits;
   Vector<const Token> targets;
   Vector<float> losses, kl;
 
-  Chunk(const Context<T>& c, const StridedMatrix<float>& rows, Vector<const Token> all, Index first)
+  Slice(const Context<T>& c, const StridedMatrix<float>& rows, Vector<const Token> all, Index first)
       : logits(rows),
         targets(all.data() + first, rows.extent(0)),
         losses(c.losses.data() + first, rows.extent(0)) {
@@ -79,27 +80,27 @@ struct Chunk {
   }
 };
 
-/// Gathers all tensor ranks' parts of the softmaxes of a chunk, [ranks * C,3]. Leaves the logits as
+/// Gathers all tensor ranks' parts of the softmaxes of a slice, [ranks * C,3]. Leaves the logits as
 /// partial_softmax does.
 template <class T>
-kernels::PartialSoftmaxes softmaxes_of_all(const Context<T>& c, const Chunk<T>& chunk) {
+kernels::PartialSoftmaxes softmaxes_of_all(const Context<T>& c, const Slice<T>& slice) {
   constexpr Index width = kernels::partial_softmax_width;
-  const Index rows = chunk.logits.extent(0);
+  const Index rows = slice.logits.extent(0);
   const Matrix<float> all(c.softmaxes, c.group.size() * rows, width);
   const Matrix<float> own(c.softmaxes + c.group.rank() * rows * width, rows, width);
-  kernels::CrossEntropyRows::partial_softmax(*c.exec, chunk.logits, c.shape.own.first_token,
-                                             chunk.targets, own);
+  kernels::CrossEntropyRows::partial_softmax(*c.exec, slice.logits, c.shape.own.first_token,
+                                             slice.targets, own);
   if (c.is_split()) c.group.exchange_own(*c.exec, c.softmaxes, rows * width);
   return {all, c.group.size(), c.group.rank()};
 }
 
 template <class T>
-void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
+void cross_entropy(const Context<T>& c, const Slice<T>& slice) {
   if (c.is_split()) {
-    kernels::cross_entropy_of_partials(*c.exec, softmaxes_of_all(c, chunk), chunk.targets,
-                                       chunk.losses);
+    kernels::cross_entropy_of_partials(*c.exec, softmaxes_of_all(c, slice), slice.targets,
+                                       slice.losses);
   } else {
-    kernels::CrossEntropyRows::forward(*c.exec, chunk.logits, chunk.targets, chunk.losses);
+    kernels::CrossEntropyRows::forward(*c.exec, slice.logits, slice.targets, slice.losses);
   }
 }
 
@@ -108,21 +109,21 @@ Matrix<U> first_rows(const Matrix<U>& x, Index first, Index count) {
   return PartRows{first, count, false}.of(x);
 }
 
-/// Gathers all tensor ranks' parts of the softmaxes of a chunk, [2 ranks * C,3], and of KL.
+/// Gathers all tensor ranks' parts of the softmaxes of a slice, [2 ranks * C,3], and of KL.
 template <class T>
-kernels::PartialSoftmaxes softmaxes_beside_teacher(const Context<T>& c, const Chunk<T>& chunk,
+kernels::PartialSoftmaxes softmaxes_beside_teacher(const Context<T>& c, const Slice<T>& slice,
                                                    const kernels::TeacherRows& teacher,
                                                    const kernels::DistillationRows& scratch,
                                                    float* divergence) {
   constexpr Index width = kernels::partial_softmax_width, parts = kernels::softmax_parts;
   constexpr Index of_kl = kernels::divergence_width;
-  const Index rows = chunk.logits.extent(0), rank = c.group.rank(), ranks = c.group.size();
+  const Index rows = slice.logits.extent(0), rank = c.group.rank(), ranks = c.group.size();
   const Matrix<float> all(c.softmaxes, parts * ranks * rows, width);
   const Matrix<float> own_divergence(divergence + rank * rows * of_kl, rows, of_kl);
-  kernels::take_teachers_logits(*c.exec, teacher, chunk.logits, c.shape.own.first_token,
-                                chunk.targets, scratch,
+  kernels::take_teachers_logits(*c.exec, teacher, slice.logits, c.shape.own.first_token,
+                                slice.targets, scratch,
                                 first_rows(all, (parts * rank + 1) * rows, rows), own_divergence);
-  kernels::CrossEntropyRows::partial_softmax(*c.exec, chunk.logits, c.shape.own.first_token,
+  kernels::CrossEntropyRows::partial_softmax(*c.exec, slice.logits, c.shape.own.first_token,
                                              Vector<const Token>(scratch.targets),
                                              first_rows(all, parts * rank * rows, rows));
   if (c.is_split()) {
@@ -134,9 +135,9 @@ kernels::PartialSoftmaxes softmaxes_beside_teacher(const Context<T>& c, const Ch
 
 /// Computes the gradient of the loss beside a teacher's tokens into dlogits, and KL.
 template <class T>
-void distillation_with_gradient(const Context<T>& c, const Chunk<T>& chunk, const HeadLoss& loss,
+void distillation_with_gradient(const Context<T>& c, const Slice<T>& slice, const HeadLoss& loss,
                                 const StridedMatrix<T>& dlogits) {
-  const Index rows = chunk.logits.extent(0), ranks = c.group.size();
+  const Index rows = slice.logits.extent(0), ranks = c.group.size();
   const Index first_token = c.shape.own.first_token, top = loss.teacher.tokens.extent(1);
   const auto count = static_cast<std::size_t>(rows);
   const kernels::DistillationRows scratch{first_rows(c.distillation.logits, 0, rows),
@@ -144,26 +145,26 @@ void distillation_with_gradient(const Context<T>& c, const Chunk<T>& chunk, cons
                                           {c.distillation.softmax_factors.data(), count}};
   float* const divergence =
       c.softmaxes + kernels::softmax_parts * ranks * rows * kernels::partial_softmax_width;
-  const auto all = softmaxes_beside_teacher(c, chunk, loss.teacher, scratch, divergence);
+  const auto all = softmaxes_beside_teacher(c, slice, loss.teacher, scratch, divergence);
   kernels::divergences(*c.exec, loss.teacher, all,
                        Matrix<float>(divergence, ranks * rows, kernels::divergence_width),
-                       top < c.shape.vocab, chunk.targets, loss.terms, scratch, chunk.kl);
+                       top < c.shape.vocab, slice.targets, loss.terms, scratch, slice.kl);
   kernels::CrossEntropyRows::of_partials_with_gradient<T>(
-      *c.exec, all, {chunk.logits, first_token}, Vector<const Token>(scratch.targets),
-      kernels::terms_of_rest(loss.teacher, loss.terms, scratch), chunk.losses, dlogits);
+      *c.exec, all, {slice.logits, first_token}, Vector<const Token>(scratch.targets),
+      kernels::terms_of_rest(loss.teacher, loss.terms, scratch), slice.losses, dlogits);
   kernels::set_teachers_gradient<T>(*c.exec, loss.teacher, all, first_token, c.shape.own.vocab,
-                                    chunk.targets, loss.terms, scratch, dlogits);
+                                    slice.targets, loss.terms, scratch, dlogits);
 }
 
-/// Finds the chunk's most probable tokens [C,k] over all tensor ranks, and its losses.
+/// Finds the slice's most probable tokens [C,k] over all tensor ranks, and its losses.
 template <class T>
-void top_tokens_of_all(const Context<T>& c, const Chunk<T>& chunk, const kernels::TopTokens& top) {
-  const Index rows = chunk.logits.extent(0), rank = c.group.rank(), ranks = c.group.size();
+void top_tokens_of_all(const Context<T>& c, const Slice<T>& slice, const kernels::TopTokens& top) {
+  const Index rows = slice.logits.extent(0), rank = c.group.rank(), ranks = c.group.size();
   const Index elements = rows * static_cast<Index>(top.tokens.extent(1));
   const kernels::Candidates all{first_rows(c.candidates.tokens, 0, ranks * rows),
                                 first_rows(c.candidates.logits, 0, ranks * rows)};
   kernels::find_candidates(
-      *c.exec, chunk.logits, c.shape.own.first_token, chunk.targets,
+      *c.exec, slice.logits, c.shape.own.first_token, slice.targets,
       {first_rows(all.tokens, rank * rows, rows), first_rows(all.logits, rank * rows, rows)});
   if (c.is_split()) {
     // Only bits are sent.
@@ -171,29 +172,46 @@ void top_tokens_of_all(const Context<T>& c, const Chunk<T>& chunk, const kernels
     c.group.exchange_own(*c.exec, reinterpret_cast<float*>(all.tokens.data()), elements);
     c.group.exchange_own(*c.exec, all.logits.data(), elements);
   }
-  const auto softmaxes = softmaxes_of_all(c, chunk);
-  kernels::cross_entropy_of_partials(*c.exec, softmaxes, chunk.targets, chunk.losses);
-  kernels::merge_candidates(*c.exec, all, softmaxes, chunk.targets, top);
+  const auto softmaxes = softmaxes_of_all(c, slice);
+  kernels::cross_entropy_of_partials(*c.exec, softmaxes, slice.targets, slice.losses);
+  kernels::merge_candidates(*c.exec, all, softmaxes, slice.targets, top);
 }
 
-/// Computes the gradient of the logits [rows,chunk.columns] into c.dlogits.
+/// Computes the gradient dlogits [rows,chunk.columns] of the logits, which it may replace.
 template <class T>
-StridedMatrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk,
-                                             const HeadLoss& loss) {
-  const auto dlogits =
-      tensor::strided_matrix(c.dlogits, chunk.logits.extent(0), c.chunk.columns, c.chunk.stride);
+void cross_entropy_with_gradient(const Context<T>& c, const Slice<T>& slice, const HeadLoss& loss,
+                                 const StridedMatrix<T>& dlogits) {
   if (loss.teacher.tokens.size() > 0) {
-    distillation_with_gradient(c, chunk, loss, dlogits);
+    distillation_with_gradient(c, slice, loss, dlogits);
   } else if (c.is_split()) {
-    const auto all = softmaxes_of_all(c, chunk);
+    const auto all = softmaxes_of_all(c, slice);
     kernels::CrossEntropyRows::of_partials_with_gradient<T>(
-        *c.exec, all, {chunk.logits, c.shape.own.first_token}, chunk.targets, loss.terms,
-        chunk.losses, dlogits);
+        *c.exec, all, {slice.logits, c.shape.own.first_token}, slice.targets, loss.terms,
+        slice.losses, dlogits);
   } else {
-    kernels::CrossEntropyRows::with_gradient<T>(*c.exec, chunk.logits, chunk.targets, loss.terms,
-                                                chunk.losses, dlogits);
+    kernels::CrossEntropyRows::with_gradient<T>(*c.exec, slice.logits, slice.targets, loss.terms,
+                                                slice.losses, dlogits);
   }
-  return dlogits;
+}
+
+/// Computes the losses of the chunk of rows [first, first + count), and the gradients of its logits
+/// [count,chunk.columns] slice by slice.
+template <class T>
+StridedMatrix<T> losses_with_gradient(const Context<T>& c, Matrix<const T> output,
+                                      Matrix<const T> normal, Vector<const Token> targets,
+                                      const HeadLoss& loss, Index first, Index count) {
+  const Index stride = c.chunk.stride;
+  for (Index begin = 0; begin < count; begin += c.chunk.slice) {
+    const Index rows = std::min(c.chunk.slice, count - begin);
+    const auto dlogits =
+        tensor::strided_matrix(c.dlogits + begin * stride, rows, c.chunk.columns, stride);
+    float* memory = c.logits;
+    if constexpr (dtype_of<T> == Dtype::fp32) memory = dlogits.data();
+    const auto logits = project<T>(c, output, first_rows(normal, first + begin, rows), memory);
+    cross_entropy_with_gradient(c, Slice<T>(c, logits, targets, first + begin),
+                                loss.of_rows(first + begin, rows), dlogits);
+  }
+  return tensor::strided_matrix(c.dlogits, count, c.chunk.columns, stride);
 }
 
 /// Runs the final norm. Returns all N rows.
@@ -248,11 +266,10 @@ template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved) {
   const Matrix<const T> normal = normalise(c, p, x, saved);
-  for (Index first = 0; first < c.rows; first += c.chunk.rows) {
-    const Index count = std::min(c.chunk.rows, c.rows - first);
-    const StridedMatrix<float> logits =
-        project<T>(c, p.output, PartRows{first, count, false}.of(normal));
-    cross_entropy(c, Chunk<T>(c, logits, targets, first));
+  for (Index first = 0; first < c.rows; first += c.chunk.slice) {
+    const Index count = std::min(c.chunk.slice, c.rows - first);
+    const auto logits = project<T>(c, p.output, first_rows(normal, first, count), c.logits);
+    cross_entropy(c, Slice<T>(c, logits, targets, first));
   }
 }
 
@@ -267,10 +284,10 @@ void head_top_tokens(const Context<T>& c, const HeadParams<const T>& p, Matrix<c
                      Vector<const Token> targets, const HeadSaved<T>& saved,
                      const kernels::TopTokens& top) {
   const Matrix<const T> normal = normalise(c, p, x, saved);
-  for (Index first = 0; first < c.rows; first += c.chunk.rows) {
-    const Index count = std::min(c.chunk.rows, c.rows - first);
-    const StridedMatrix<float> logits = project<T>(c, p.output, first_rows(normal, first, count));
-    top_tokens_of_all(c, Chunk<T>(c, logits, targets, first),
+  for (Index first = 0; first < c.rows; first += c.chunk.slice) {
+    const Index count = std::min(c.chunk.slice, c.rows - first);
+    const auto logits = project<T>(c, p.output, first_rows(normal, first, count), c.logits);
+    top_tokens_of_all(c, Slice<T>(c, logits, targets, first),
                       {first_rows(top.tokens, first, count), first_rows(top.ln_p, first, count)});
   }
 }
@@ -284,13 +301,10 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
   auto chunk_accumulate = c.output_gradient == nullptr ? accumulate : tensor::Accumulate::no;
   for (Index first = 0; first < c.rows; first += c.chunk.rows) {
     const Index count = std::min(c.chunk.rows, c.rows - first);
-    const Matrix<const T> rows = PartRows{first, count, false}.of(normal);
-    const StridedMatrix<float> logits = project<T>(c, p.output, rows);
-    const StridedMatrix<T> dlogits = cross_entropy_with_gradient(
-        c, Chunk<T>(c, logits, targets, first), loss.of_rows(first, count));
-    project_backward_input<T>(c, p.output, dlogits,
-                              PartRows{first, count, false}.of(c.hidden_grad));
-    project_backward_weight<T>(c, rows, dlogits, chunk_accumulate, gradients.output);
+    const auto dlogits = losses_with_gradient(c, p.output, normal, targets, loss, first, count);
+    project_backward_input<T>(c, p.output, dlogits, first_rows(c.hidden_grad, first, count));
+    project_backward_weight<T>(c, first_rows(normal, first, count), dlogits, chunk_accumulate,
+                               gradients.output);
     chunk_accumulate = tensor::Accumulate::yes;
   }
   // Rounding every chunk would lose values that are small relative to the sum.

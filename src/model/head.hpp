@@ -1,5 +1,5 @@
-// The output: final norm, projection to the vocabulary and cross-entropy. Logits are computed in
-// chunks of rows. A chunk's gradient is consumed before the next chunk is computed.
+// The output: final norm, projection to the vocabulary and cross-entropy. Slices of logits fill a
+// chunk of their gradients, which is consumed before the next chunk is computed.
 #pragma once
 
 #include "kernels/distillation.hpp"

@@ -41,10 +41,11 @@ struct HeadResults {
 template <class T>
 class Head {
  public:
-  /// A small model. Rows are contiguous and have no more columns unless these are given.
+  /// A small model. Rows are contiguous and have no more columns unless these are given. A slice is
+  /// the chunk.
   Head(tensor::Gemm& gemm, Index chunk, Index vocab = 48, Index stride = 0, Index columns = 0)
       : Head(gemm, small_model(vocab),
-             {chunk, stride == 0 ? vocab : stride, columns == 0 ? vocab : columns}) {}
+             {chunk, stride == 0 ? vocab : stride, columns == 0 ? vocab : columns, chunk}) {}
 
   /// Any model with sequences of head_rows.
   Head(tensor::Gemm& gemm, const deck::Model& deck, const model::LogitsChunk& chunk)
@@ -52,7 +53,7 @@ class Head {
         chunk_(chunk),
         arenas_(measured(deck_), ledger_),
         parts_(arenas_, &gemm, deck_),
-        logits_(chunk.rows * chunk.stride),
+        logits_((dtype_of<T> == Dtype::fp32 ? chunk.rows : chunk.slice) * chunk.stride),
         dlogits_(chunk.rows * chunk.stride),
         output_gradient_(chunk.columns * deck.hidden) {
     Context& c = parts_.context;
@@ -71,7 +72,8 @@ class Head {
   /// Computes losses and gradients. `before` is the initial value of the output projection's
   /// gradient, to which Accumulate::yes adds. The output projection's matrix is followed by numbers
   /// that would change any result to which they contribute.
-  HeadResults<T> run(tensor::Accumulate accumulate, const std::vector<T>& before) const {
+  HeadResults<T> run(tensor::Accumulate accumulate, const std::vector<T>& before,
+                     const kernels::LossTerms& terms = {}) const {
     std::mt19937 random(5);
     const model::TransformerShape s(deck_);
     const Index d = s.hidden;
@@ -93,7 +95,7 @@ class Head {
     model::head_forward_backward<T>(
         parts_.context,
         params(static_cast<const T*>(norm.data()), static_cast<const T*>(output.data())),
-        x.matrix(head_rows, d), targets.vector(), {{1.0F}}, parts_.saved, accumulate,
+        x.matrix(head_rows, d), targets.vector(), {terms}, parts_.saved, accumulate,
         params(dnorm.data(), doutput.data()), dx.matrix(head_rows, d));
     Kokkos::fence("kzero::tests::head_done");
     const auto& losses = parts_.context.losses;
@@ -103,8 +105,9 @@ class Head {
   /// Returns the gaps between the rows of the logits and, in 16 bits, of their gradient.
   std::vector<float> between_rows() const {
     std::vector<float> gaps;
-    append_gaps(logits_, gaps);
-    if (dtype_of<T> != Dtype::fp32) append_gaps(dlogits_, gaps);
+    const bool in_place = dtype_of<T> == Dtype::fp32;
+    append_gaps(logits_, in_place ? chunk_.rows : chunk_.slice, gaps);
+    if (!in_place) append_gaps(dlogits_, chunk_.rows, gaps);
     return gaps;
   }
 
@@ -128,9 +131,9 @@ class Head {
   }
 
   template <class U>
-  void append_gaps(const Guarded<U>& memory, std::vector<float>& gaps) const {
+  void append_gaps(const Guarded<U>& memory, Index rows, std::vector<float>& gaps) const {
     const auto all = memory.host();
-    for (Index i = 0; i < chunk_.rows; ++i) {
+    for (Index i = 0; i < rows; ++i) {
       for (Index j = chunk_.columns; j < chunk_.stride; ++j)
         gaps.push_back(static_cast<float>(all[i * chunk_.stride + j]));
     }

@@ -7,6 +7,8 @@ namespace kzero::kernels {
 
 namespace {
 
+constexpr int gradient_threads = 512;  // of a team that reads a row once
+
 /// Sets the columns [first,end) of a row to 0.
 template <class T>
 KOKKOS_INLINE_FUNCTION void clear_columns(const Team& team, Index first, Index end, T* out) {
@@ -28,7 +30,7 @@ void CrossEntropyBy<RowByTeam>::forward(const Execution& exec, StridedMatrix<con
                                         Vector<const Token> targets, Vector<float> losses) {
   const Index vocab = logits.extent(1);
   Kokkos::parallel_for(
-      "kzero::kernels::cross_entropy_forward", softmax_rows(exec, logits.extent(0)),
+      "kzero::kernels::cross_entropy_forward", softmax_rows<2>(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
         if (targets(i) < 0) {
@@ -51,7 +53,7 @@ void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatr
   const Index vocab = logits.extent(1), columns = dlogits.extent(1);
   const LossTerms all = terms;
   Kokkos::parallel_for(
-      "kzero::kernels::cross_entropy_with_gradient", softmax_rows(exec, logits.extent(0)),
+      "kzero::kernels::cross_entropy_with_gradient", softmax_rows<1>(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
         const float* row = &logits(i, 0);
@@ -83,7 +85,7 @@ void CrossEntropyBy<RowByTeam>::partial_softmax(const Execution& exec, StridedMa
                                                 Matrix<float> partial) {
   const Index held = logits.extent(1);
   Kokkos::parallel_for(
-      "kzero::kernels::partial_softmax", softmax_rows(exec, logits.extent(0)),
+      "kzero::kernels::partial_softmax", softmax_rows<2>(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank(), target = targets(i) - first_token;
         if (targets(i) < 0) {
@@ -110,7 +112,7 @@ void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
   const LossTerms all = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials_with_gradient",
-      Policy(exec, static_cast<int>(logits.values.extent(0)), team_size(softmax_lanes), 1),
+      Policy(exec, static_cast<int>(logits.values.extent(0)), team_size(gradient_threads), 1),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank(), target = targets(i) - logits.first_token;
         const float* row = &logits.values(i, 0);

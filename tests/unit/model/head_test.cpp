@@ -87,6 +87,30 @@ TYPED_TEST(HeadLogits, GiveTheSameBitsWithRowsApartAndMoreColumns) {
   }
 }
 
+// Also chunks that hold more rows than there are, and slices that do not divide a chunk or its last
+// rows.
+TYPED_TEST(HeadLogits, GiveTheSameBitsInSlicesOfAnySize) {
+  using T = TypeParam;
+  const Index vocab = 53;
+  const std::vector<T> before(vocab * small_model().hidden, static_cast<T>(0.5F));
+  tensor::ReferenceGemm gemm;
+  const Guarded<float> weights(numbers<float>(head_rows, 1, 3));
+  const kernels::LossTerms terms{.scale = 1, .z_loss = 0, .weights = weights.data()};
+  for (const Index chunk : {50, 128, 200}) {
+    const auto expected = Head<T>(gemm, chunk, vocab).run(Accumulate::yes, before, terms);
+    for (const Index slice : {1, 7, 32, 49}) {
+      const Head<T> sliced(gemm, small_model(vocab), {chunk, 64, 56, slice});
+      const auto found = sliced.run(Accumulate::yes, before, terms);
+      const auto name = std::to_string(chunk) + " rows by " + std::to_string(slice);
+      EXPECT_TRUE(same_bits(found.losses, expected.losses)) << name;
+      EXPECT_TRUE(same_bits(found.doutput, expected.doutput)) << name;
+      EXPECT_TRUE(same_bits(found.dx, expected.dx)) << name;
+      const auto gaps = sliced.between_rows();
+      EXPECT_TRUE(std::ranges::all_of(gaps, [](float x) { return std::isnan(x); })) << name;
+    }
+  }
+}
+
 model::LogitsChunk chunk_of(Index vocab, Index rows, bool on_device, model::TensorRank rank = {},
                             Dtype type = Dtype::bf16) {
   return model::logits_chunk(rows, model::TransformerShape(small_model(vocab), rank), type,
@@ -121,37 +145,84 @@ TEST(LogitsChunk, HasColumnsOf16BytesFor16BitsOnDevices) {
 }
 
 TEST(LogitsChunk, HasThousandsOfRowsOnDevicesAndFewOnHosts) {
-  EXPECT_EQ(chunk_of(50257, 32768, true).rows, 2048);
-  EXPECT_EQ(chunk_of(32000, 32768, true).rows, 4096);
-  EXPECT_EQ(chunk_of(151936, 32768, true).rows, 2048);
-  EXPECT_EQ(chunk_of(151936, 32768, true, {1, 8}).rows, 4096) << "the rank's part counts";
+  EXPECT_EQ(chunk_of(50257, 32768, true).rows, 4096);
+  EXPECT_EQ(chunk_of(50257, 32768, true, {}, Dtype::fp32).rows, 2048);
+  EXPECT_EQ(chunk_of(32000, 32768, true).rows, 8192);
+  EXPECT_EQ(chunk_of(32000, 32768, true, {}, Dtype::fp32).rows, 4096);
+  EXPECT_EQ(chunk_of(151936, 32768, true).rows, 4096);
+  EXPECT_EQ(chunk_of(151936, 32768, true, {1, 8}).rows, 8192) << "the rank's part counts";
   EXPECT_EQ(chunk_of(50257, 32768, false).rows, 256);
   EXPECT_EQ(chunk_of(256, 32768, false).rows, 16384);
   for (const bool on_device : {true, false}) {
     EXPECT_EQ(chunk_of(50257, 301, on_device).rows, 151) << "never all of them";
     EXPECT_EQ(chunk_of(50257, 1, on_device).rows, 1);
+    EXPECT_EQ(chunk_of(50257, 1, on_device).slice, 1);
+  }
+}
+
+// The weight [50257,768] is read from memory for each slice, the small model's [50257,24] is not.
+TEST(LogitsChunk, IsCutIntoSlicesOnDevices) {
+  const auto slice_of = [](Index rows, Index hidden, bool on_device) {
+    deck::Model model = small_model(50257);
+    model.hidden = hidden;
+    return model::logits_chunk(rows, model::TransformerShape(model), Dtype::bf16, on_device).slice;
+  };
+  EXPECT_EQ(slice_of(32768, 768, true), 1024);
+  EXPECT_EQ(slice_of(2048, 768, true), 512);
+  EXPECT_EQ(slice_of(512, 768, true), 256) << "the chunk";
+  EXPECT_EQ(slice_of(512, 24, true), 64);
+  EXPECT_EQ(slice_of(301, 24, true), 38);
+  EXPECT_EQ(slice_of(32768, 768, false), 256) << "the chunk";
+  EXPECT_EQ(chunk_of(151936, 32768, true, {0, 8}).slice,
+            chunk_of(151936, 32768, true, {7, 8}).slice);
+}
+
+// Chunks were half as large, with the logits and the gradients of all rows.
+TEST(LogitsChunk, TakesNoMoreMemoryThanWithoutSlices) {
+  for (const Index vocab : {256, 32000, 50257, 151936}) {
+    for (const Index rows : {1, 512, 3000, 4096, 32768}) {
+      for (const Dtype type : {Dtype::fp32, Dtype::bf16}) {
+        const Index most = vocab <= 32768 ? 4096 : 2048;
+        const Index before = std::min(most, ceil_div(rows, 2)) * (type == Dtype::fp32 ? 4 : 6);
+        const model::LogitsChunk chunk = chunk_of(vocab, rows, true, {}, type);
+        const Index now = chunk.rows * bytes_of(type) + (type == Dtype::fp32 ? 0 : chunk.slice * 4);
+        EXPECT_LE(now, before) << rows << " x " << vocab;
+      }
+    }
   }
 }
 
 template <class T>
-Index workspace(Index batch, Index sequence, Index vocab) {
+Index workspace(Index batch, Index sequence, Index vocab, Passes passes = Passes::all) {
   deck::Model m = small_model(vocab);
   m.sequence = sequence;
   memory::Arenas arenas;
-  static_cast<void>(ModelParts<T>(arenas, nullptr, m, {batch, 1}));
+  static_cast<void>(ModelParts<T>(arenas, nullptr, m, {batch, 1, passes}));
   return arenas.bytes()[static_cast<std::size_t>(memory::Category::workspace)];
 }
 
+constexpr Index more = Index{1} << 16;  // makes the head's scratch larger than the blocks'
+
 TEST(HeadMemory, HasASumInFp32OnlyWhereChunksAreAddedIn16Bits) {
-  const Index more = Index{1} << 16;  // makes the head's scratch larger than the blocks'
   const auto growth = [&]<class T>(T, Index rows) {
     return workspace<T>(1, rows, 2 * more) - workspace<T>(1, rows, more);
   };
+  const Index slice = chunk_of(more, head_rows, !tensor::on_host).slice;
   const Index chunk = head_rows / 2, sum = 4 * small_model().hidden;
-  EXPECT_EQ(growth(bf16{}, head_rows), more * (chunk * (4 + 2) + sum));
-  EXPECT_EQ(growth(fp16{}, head_rows), more * (chunk * (4 + 2) + sum));
+  EXPECT_EQ(growth(bf16{}, head_rows), more * (slice * 4 + chunk * 2 + sum));
+  EXPECT_EQ(growth(fp16{}, head_rows), more * (slice * 4 + chunk * 2 + sum));
   EXPECT_EQ(growth(float{}, head_rows), more * chunk * 4);
   EXPECT_EQ(growth(bf16{}, 1), more * (4 + 2)) << "a single chunk";
+}
+
+TEST(HeadMemory, HasNoGradientsForForwardAlone) {
+  const auto growth = [&]<class T>(T) {
+    return workspace<T>(1, head_rows, 2 * more, Passes::forward) -
+           workspace<T>(1, head_rows, more, Passes::forward);
+  };
+  const Index slice = chunk_of(more, head_rows, !tensor::on_host).slice;
+  EXPECT_EQ(growth(bf16{}), more * slice * 4);
+  EXPECT_EQ(growth(float{}), more * slice * 4);
 }
 
 TEST(HeadMemory, IsSharedWithTheBlocks) {

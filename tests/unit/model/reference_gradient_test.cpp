@@ -153,7 +153,7 @@ TEST(ReferenceLogits, AndLossesOfEveryTokenAgreeWithFloat64) {
 
     const auto logits = reference.numbers("logits");
     const model::LogitsChunk& chunk = f.context.chunk;
-    const Index last = rows - (rows - 1) / chunk.rows * chunk.rows;
+    const Index last = rows - (rows - 1) / chunk.slice * chunk.slice;
     ASSERT_LT(last, rows) << "logits never exist for the whole batch";
     const std::vector<double> tail(logits.end() - last * s.vocab, logits.end());
     std::vector<float> found_tail;
