@@ -53,6 +53,7 @@ struct CheckArguments {
   CheckOptions options;
   bool launch = false;
   SurveyOptions survey;
+  std::string algorithms;  // the file to write for run.algorithms; empty: none
 };
 
 CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckArguments& arguments) {
@@ -81,6 +82,14 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckArguments& argument
                    "write what --launch measures to a new file for kzero plan --rates")
       ->type_name("FILE")
       ->needs(launch);
+  command
+      ->add_option("--algorithms", arguments.algorithms,
+                   "run one step of the deck, and write the fastest algorithms of its matrix "
+                   "products to a new file for run.algorithms; launch it as a run on GPUs")
+      ->type_name("FILE")
+      ->excludes(ranks)
+      ->excludes(files)
+      ->excludes(launch);
   return command;
 }
 
@@ -126,6 +135,7 @@ ExitCode inspect(const InspectArguments& arguments) {
 }
 
 ExitCode check(const DeckArguments& deck, const CheckArguments& arguments) {
+  if (!arguments.algorithms.empty()) return measure_algorithms(deck, arguments.algorithms);
   return arguments.launch ? survey_launch(deck, arguments.survey) : check(deck, arguments.options);
 }
 

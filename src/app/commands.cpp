@@ -29,6 +29,7 @@
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
 #include "model/definition.hpp"
+#include "run/algorithms.hpp"
 #include "run/checkpoints.hpp"
 #include "run/start_report.hpp"
 #include "run/trainer.hpp"
@@ -168,6 +169,28 @@ ExitCode train(const DeckArguments& arguments, metrics::Detail detail) {
   config.placement = placement_of(config, session);
   return comm::ending_launch_on_failure(
       [&] { return run::train(request_of(arguments, config, session, detail), session); });
+}
+
+ExitCode measure_algorithms(const DeckArguments& arguments, const std::string& file) {
+  deck::Config config;
+  const auto read = [&] {
+    check_launch(grid::world_group());
+    config = read_deck(grid::world_group(), arguments, deck::Purpose::train);
+    config.checkpoint.folder.clear();
+    config.checkpoint.asynchronous = false;
+    config.run.verify_every = 0;
+    for (std::string* name :
+         {&config.run.metrics, &config.run.profile, &config.run.end_file, &config.run.algorithms})
+      name->clear();
+    return config.run.threads;
+  };
+  const runtime::Session session({.choose_threads = read, .has_heartbeat = true});
+  config.placement = placement_of(config, session);
+  return comm::ending_launch_on_failure([&] {
+    const auto request = request_of(arguments, config, session, metrics::Detail::brief);
+    run::measure_algorithms(request, session, file);
+    return ExitCode::done;
+  });
 }
 
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {

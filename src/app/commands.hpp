@@ -26,6 +26,10 @@ struct CheckOptions {
 /// write those that it would write, as at the start of `train`.
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options);
 
+/// kzero check --algorithms: runs one step of the deck on this launch, measures algorithms of its
+/// products, and writes the fastest to a new file for run.algorithms. Collective over the launch.
+ExitCode measure_algorithms(const DeckArguments& arguments, const std::string& file);
+
 struct InspectOptions {
   bool lists_tensors = false;
   bool verifies = false;

@@ -29,6 +29,7 @@
 #include "metrics/line_file.hpp"
 #include "model/definition.hpp"
 #include "optim/optimizer.hpp"
+#include "run/algorithms.hpp"
 #include "run/trace_file.hpp"
 #include "runtime/host_name.hpp"
 
@@ -147,6 +148,11 @@ void require_room(const deck::Config& config) {
                 count == 1 ? "has" : "have");
 }
 
+void load_algorithms(const deck::Config& config, run::RunInputs& inputs, ProblemList& problems) {
+  problems.collect("run.algorithms",
+                   [&] { inputs.algorithms = run::load_algorithms(config.run.algorithms); });
+}
+
 }  // namespace
 
 run::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
@@ -203,6 +209,7 @@ run::RunInputs check_files(const deck::Config& config, const Inspection& inspect
       require_writable_file(key, file);
     });
   };
+  if (inspection.is_first) load_algorithms(config, inputs, problems);
   try_file("run.metrics", config.run.metrics, metrics::require_metrics_file);
   try_file("run.profile", config.run.profile, run::require_trace_file);
   try_file("run.end_file", config.run.end_file, [](const std::string&) {});

@@ -443,6 +443,7 @@ struct Run {
   Index profile_buffer = Index{32} << 20;  // bytes for a rank's spans until they are written
   Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, otherwise the node's cores / its ranks
   GemmBackend gemm = GemmBackend::automatic;
+  std::string algorithms;  // file with the measured algorithms of products; empty: none
   AttentionKind attention = AttentionKind::automatic;
   bool deterministic = true;     // false: cuDNN's attention may add gradients in any order
   double peak_tflops = 0;        // per rank, for MFU; 0: measured at start

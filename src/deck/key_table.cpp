@@ -359,6 +359,9 @@ void add_run(std::vector<Key>& table) {
              "builds, \"hipblaslt\" in HIP builds; \"auto\": the first of these that "
              "the build has; \"reference\": for tests and other devices. With \"blas\", "
              "bits may depend on run.threads."));
+  table.push_back(text("run.algorithms", t, &Run::algorithms,
+                       "File with the algorithms of cuBLASLt that `kzero check --algorithms` "
+                       "measured to be the fastest on these GPUs; empty: the library chooses."));
   table.push_back(choice("run.attention", t, &Run::attention, attention_kinds,
                          "Attention of 16-bit runs: \"cudnn\" in CUDA builds that have it, or "
                          "kzero's own kernels; \"auto\": \"cudnn\" if it supports the shape."));

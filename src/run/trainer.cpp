@@ -23,6 +23,7 @@
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "metrics/meters.hpp"
+#include "run/algorithms.hpp"
 #include "run/bits.hpp"
 #include "run/checkpoints.hpp"
 #include "run/ending.hpp"
@@ -152,6 +153,7 @@ void Trainer::prepare() {
   peak_ = engine::find_peak(config_, grid_.world(), *machinery_->gemm);
   throughput_ = {model::flops_per_token(engine_->blueprint().training.trace()),
                  peak_.flops_per_second};
+  use_algorithms(config_.run, inputs_.algorithms, grid_.world(), *machinery_->gemm);
   arithmetic_ = engine::arithmetic_of(*machinery_->gemm, engine_->model_arithmetic().name);
   const Provenance provenance{inputs_.dataset.training_digest(), arithmetic_};
   bits_ = format_checksum(bits_digest(request_.deck, config_, provenance));
@@ -395,6 +397,7 @@ Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
     report(done, result, seconds_since(begin));
     checkpoints_->add_loss(done, result);
     replay.compare(done, result);
+    if (done == first_step) console_.note(algorithms_note(config_.run, *machinery_->gemm));
     ++done;
     checkpoints_->poll();
     engine_->scaler().require_progress();

@@ -23,6 +23,7 @@ struct RunInputs {
   std::string adapters_base{};       // hash of the weights that they belong to; empty: not known
   std::string initial_note{};        // what could not be checked in that file, for people
   std::string export_note{};         // why the model cannot be exported, for people
+  std::string algorithms{};          // the text of run.algorithms, on the root
 };
 
 struct RunRequest {

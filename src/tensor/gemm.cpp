@@ -33,6 +33,7 @@ class ProfiledGemm : public Gemm {
     return inner_->fuses_gelu_gradient(type, n);
   }
   void use_workspace(void* data, Index bytes) override { inner_->use_workspace(data, bytes); }
+  AlgorithmChoice* algorithms() override { return inner_->algorithms(); }
 
  private:
   std::unique_ptr<Gemm> inner_;

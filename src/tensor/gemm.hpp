@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "deck/config.hpp"
+#include "tensor/algorithms.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::tensor {
@@ -61,6 +62,9 @@ class Gemm {
   /// Sets the scratch memory of later GEMMs, for one stream at a time. Without this call there is
   /// none.
   virtual void use_workspace(void* /*data*/, Index /*bytes*/) {}
+
+  /// Null if its library does not let kzero choose algorithms.
+  virtual AlgorithmChoice* algorithms() { return nullptr; }
 };
 
 /// The bytes to pass to use_workspace in this build, for any back end and biases of at most

@@ -58,7 +58,7 @@ void prepare_output(const Execution& exec, const GemmProblem& product);
 
 /// cuBLASLt or, in HIP builds, hipBLASLt; all types, with one call per GEMM. The plan of a GEMM
 /// (how to call the library) is cached by shape. The choice of algorithm depends only on shapes and
-/// alignments, never on timing.
+/// alignments, and on a table if there is one (run.algorithms), never on timing.
 class CublasLtGemm : public Gemm {
  public:
   /// Of the library's scratch. NVIDIA recommends this for GPUs of the Hopper generation.
@@ -76,6 +76,7 @@ class CublasLtGemm : public Gemm {
   std::string arithmetic() const override;
   bool fuses_gelu_gradient(Dtype type, Index n) const override;
   void use_workspace(void* data, Index bytes) override;
+  AlgorithmChoice* algorithms() override;
 
  private:
   struct Plans;

@@ -8,6 +8,9 @@
 #include "runtime/cuda_stream.hpp"
 #include "tensor/cublaslt_or_hipblaslt.hpp"
 #include "tensor/gemm_backends.hpp"
+#ifndef KZERO_HIP
+#include "tensor/cublaslt_algorithms.hpp"
+#endif
 
 namespace kzero::tensor {
 
@@ -110,6 +113,21 @@ std::string text_of(const GemmProblem& p) {
                      p.c_stride, p.bias ? "; bias" : "", p.addend ? "; addend" : "",
                      p.gelu_input ? "; GELU's gradient" : "",
                      p.accumulate == Accumulate::yes ? "; accumulated" : "");
+}
+
+/// The name of a product in tables of algorithms: the same for equal keys only.
+[[maybe_unused]] std::string table_name(const Key& key) {
+  const auto letter = [](Transpose t) { return t == Transpose::yes ? 'T' : 'N'; };
+  std::string name = fmt::format(
+      "{} {} x {} x {} {}{} to {}, strides {} {} {}, aligned {} {} {} {}", name_of(key.in), key.m,
+      key.n, key.k, letter(key.a_transpose), letter(key.b_transpose), name_of(key.out),
+      key.a_stride, key.b_stride, key.c_stride, key.a_alignment, key.b_alignment, key.c_alignment,
+      key.addend_alignment);
+  if (key.epilogue == CUBLASLT_EPILOGUE_BIAS) name += ", bias";
+  if (key.epilogue == CUBLASLT_EPILOGUE_DGELU) name += ", GELU's gradient";
+  if (key.has_addend) name += ", addend";
+  if (key.accumulate == Accumulate::yes) name += ", accumulated";
+  return name;
 }
 
 void require(cublasStatus_t status, const char* call, const GemmProblem& p) {
@@ -242,6 +260,9 @@ struct CublasLtGemm::Plans {
   std::byte* workspace = nullptr;
   Index workspace_size = 0;
   Index bias_size = 0;  // bytes after the workspace for a bias whose own address does not fit
+#ifndef KZERO_HIP
+  blaslt::Choice choice;
+#endif
 
   /// Returns that place for the bias of this GEMM.
   std::byte* bias_place(const GemmProblem& p) const {
@@ -258,7 +279,7 @@ struct CublasLtGemm::Plans {
     return found != plans.end() ? found->second : plans.emplace(key, make(key, p)).first->second;
   }
 
-  Plan make(const Key& key, const GemmProblem& p) const {
+  Plan make(const Key& key, const GemmProblem& p) {
     require_possible(p);
     KZERO_REQUIRE(!p.gelu_input || fuses(p.in, p.n), ExitCode::other,
                   "internal error: GELU's gradient is not fused, in {}", text_of(p));
@@ -268,6 +289,12 @@ struct CublasLtGemm::Plans {
               make_layout(p.out, p.m, p.n, p.c_stride, p),
               p.addend ? make_layout(p.in, p.m, p.n, p.n, p) : nullptr,
               {}};
+#ifndef KZERO_HIP
+    if (const auto chosen = choice.find(table_name(key), call_of(plan, key, p))) {
+      plan.algorithm = *chosen;
+      return plan;
+    }
+#endif
     const Preference preference = make_preference(key, workspace_size, p);
     cublasLtMatmulHeuristicResult_t result{};
     int count = 0;
@@ -285,6 +312,35 @@ struct CublasLtGemm::Plans {
     return plan;
   }
 
+#ifndef KZERO_HIP
+  /// The call without addresses. As in key_of(), the library's A is our B.
+  blaslt::Call call_of(const Plan& plan, const Key& key, const GemmProblem& p) const {
+    return {.handle = handle.get(),
+            .description = plan.description.get(),
+            .a_layout = plan.b.get(),
+            .b_layout = plan.a.get(),
+            .c_layout = plan.added(),
+            .d_layout = plan.c.get(),
+            .in = type_of(p.in),
+            .added = type_of(p.addend ? p.in : p.out),
+            .out = type_of(p.out),
+            .a_alignment = key.b_alignment,
+            .b_alignment = key.a_alignment,
+            .c_alignment = key.addend_alignment,
+            .d_alignment = key.c_alignment,
+            .workspace_size = static_cast<std::size_t>(workspace_size)};
+  }
+
+  /// Compares algorithms on the operands of this call.
+  void measure(const Execution& exec, const Plan& plan, const GemmProblem& p, float beta) {
+    const Key key = key_of(p);
+    blaslt::Call call = call_of(plan, key, p);
+    call.a = p.b.data, call.b = p.a.data, call.c = added_to(p), call.d = p.c;
+    call.beta = beta, call.workspace = workspace;
+    choice.compare(exec, table_name(key), call, make_preference(key, workspace_size, p).get());
+  }
+#endif
+
   static bool fuses(Dtype type, Index n) { return type != Dtype::fp32 && n % gelu_columns == 0; }
 };
 
@@ -295,12 +351,27 @@ CublasLtGemm::CublasLtGemm() : plans_(std::make_unique<Plans>()) {
                 "{} does not start: {} failed with {}", blaslt::name,
                 runtime::name_here("cublasLtCreate"), blaslt::text_of(status));
   plans_->handle.reset(made);
+#ifndef KZERO_HIP
+  plans_->choice.set_library(arithmetic());
+#endif
 }
 
 CublasLtGemm::~CublasLtGemm() = default;
 
 std::string CublasLtGemm::arithmetic() const {
-  return fmt::format("{} {}", blaslt::name, blaslt::version(plans_->handle.get()));
+  std::string text = fmt::format("{} {}", blaslt::name, blaslt::version(plans_->handle.get()));
+#ifndef KZERO_HIP
+  text += plans_->choice.arithmetic();
+#endif
+  return text;
+}
+
+AlgorithmChoice* CublasLtGemm::algorithms() {
+#ifdef KZERO_HIP
+  return nullptr;
+#else
+  return &plans_->choice;
+#endif
 }
 
 bool CublasLtGemm::fuses_gelu_gradient(Dtype type, Index n) const { return Plans::fuses(type, n); }
@@ -330,6 +401,9 @@ void CublasLtGemm::run(const Execution& exec, const GemmProblem& product) {
   set_operands(plan.description, p.bias, p.gelu_input, p);
   const float one = 1;
   const float beta = p.addend || p.accumulate == Accumulate::yes ? 1 : 0;
+#ifndef KZERO_HIP
+  if (plans_->choice.measures()) plans_->measure(exec, plan, p, beta);
+#endif
   require(
       cublasLtMatmul(plans_->handle.get(), plan.description.get(), &one, p.b.data, plan.b.get(),
                      p.a.data, plan.a.get(), &beta, added_to(p), plan.added(), p.c, plan.c.get(),

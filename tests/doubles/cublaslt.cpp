@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "doubles/cublaslt_product.hpp"
+#include "doubles/cuda_runtime.hpp"
 #include "runtime/cuda_stream.hpp"
 
 // A handle has nothing to keep.
@@ -74,14 +75,36 @@ struct Description {
 };
 
 struct Algorithm {
-  Shape shape;
-  AlgorithmRequest request;
-  std::size_t workspace;
+  std::optional<Shape> shape;  // none: made from attributes, and not checked yet
+  AlgorithmRequest request;    // what it may rely on
+  std::size_t workspace = 0;
+  LibraryAlgorithm library{};
+  std::array<cudaDataType_t, 4> types{};  // of A, B, C and D, if made from attributes
 };
 
 std::vector<Algorithm>& algorithms() {
   static std::vector<Algorithm> all;
   return all;
+}
+
+Algorithm& algorithm_of(const cublasLtMatmulAlgo_t& algorithm) {
+  return algorithms().at(algorithm.data[0]);
+}
+
+cublasLtMatmulAlgo_t add(const Algorithm& algorithm) {
+  cublasLtMatmulAlgo_t made{};
+  made.data[0] = algorithms().size();
+  algorithms().push_back(algorithm);
+  return made;
+}
+
+bool accepts(const LibraryAlgorithm& algorithm, const AlgorithmRequest& request) {
+  return std::min({request.alignment_a, request.alignment_b, request.alignment_c,
+                   request.alignment_d}) >= algorithm.alignment;
+}
+
+std::size_t bytes_of(cublasLtMatmulAlgoConfigAttributes_t name) {
+  return name < CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ? 4 : 2;
 }
 
 template <class Mine, class Theirs>
@@ -193,7 +216,7 @@ AlgorithmRequest request_of(const Attributes& preference) {
 }
 
 void check_call(const Algorithm& algorithm, const Call& call, const EpilogueOperands& operands) {
-  const Shape& s = algorithm.shape;
+  const Shape& s = *algorithm.shape;
   EXPECT_GE(alignment_of(call.a), algorithm.request.alignment_a);
   EXPECT_GE(alignment_of(call.b), algorithm.request.alignment_b);
   EXPECT_GE(alignment_of(call.c), algorithm.request.alignment_c);
@@ -316,12 +339,88 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
   *found = 0;
   if (!cublaslt().has_algorithms) return CUBLAS_STATUS_NOT_SUPPORTED;
   note_if_slow(shape, cublaslt().request);
-  *found = 1;
-  results[0] = {};
-  results[0].workspaceSize = cublaslt().request.workspace;
-  results[0].algo.data[0] = algorithms().size();
-  algorithms().push_back({shape, cublaslt().request, results[0].workspaceSize});
+  for (const LibraryAlgorithm& one : cublaslt().algorithms) {
+    if (*found == requested || !accepts(one, cublaslt().request)) continue;
+    cublasLtMatmulHeuristicResult_t& result = results[(*found)++];
+    result = {};
+    result.workspaceSize = one.workspace.value_or(cublaslt().request.workspace);
+    result.algo = add({shape, cublaslt().request, result.workspaceSize, one});
+  }
+  return *found > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType_t compute,
+                                      cudaDataType_t scale, cudaDataType_t a, cudaDataType_t b,
+                                      cudaDataType_t c, cudaDataType_t d, int id,
+                                      cublasLtMatmulAlgo_t* made) {
+  EXPECT_NE(handle, nullptr);
+  EXPECT_EQ(compute, CUBLAS_COMPUTE_32F);
+  EXPECT_EQ(scale, CUDA_R_32F);
+  for (const LibraryAlgorithm& one : cublaslt().algorithms) {
+    if (one.attributes[0] != static_cast<std::uint32_t>(id)) continue;
+    const LibraryAlgorithm plain{.attributes = {one.attributes[0], 0, 1},
+                                 .alignment = one.alignment};
+    *made = add({.shape = {}, .request = {}, .library = plain, .types = {a, b, c, d}});
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t name,
+                                                    const void* value, std::size_t size) {
+  if (name == CUBLASLT_ALGO_CONFIG_ID || size != bytes_of(name)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::uint32_t number = 0;
+  std::memcpy(&number, value, size);
+  algorithm_of(*algorithm).library.attributes.at(name) = number;
+  algorithm_of(*algorithm).shape.reset();
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t name,
+                                                    void* value, std::size_t size,
+                                                    std::size_t* written) {
+  if (size != bytes_of(name)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, &algorithm_of(*algorithm).library.attributes.at(name), size);
+  *written = size;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                 cublasLtMatmulAlgoCapAttributes_t name,
+                                                 void* value, std::size_t size,
+                                                 std::size_t* written) {
+  EXPECT_GE(name, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES);
+  EXPECT_LE(name, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES);
+  if (size != sizeof(std::uint32_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, &algorithm_of(*algorithm).library.alignment, size);
+  *written = size;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  EXPECT_NE(handle, nullptr);
+  const Shape shape = shape_of(description, a, b, c, d);
+  check_shape(mine<Description>(description), shape);
+  Algorithm& own = algorithm_of(*algorithm);
+  if (own.types != std::array{shape.a.type, shape.b.type, shape.c.type, shape.d.type})
+    return CUBLAS_STATUS_INVALID_VALUE;
+  for (const LibraryAlgorithm& one : cublaslt().algorithms) {
+    if (one.attributes != own.library.attributes) continue;
+    own.library = one;
+    own.shape = shape;
+    own.workspace = result->workspaceSize = one.workspace.value_or(0);
+    own.request.alignment_a = own.request.alignment_b = one.alignment;
+    own.request.alignment_c = own.request.alignment_d = one.alignment;
+    result->state = CUBLAS_STATUS_SUCCESS;
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
@@ -339,9 +438,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return status;
   }
   ++cublaslt().products;
-  const Algorithm& chosen = algorithms().at(algorithm->data[0]);
+  const Algorithm& chosen = algorithm_of(*algorithm);
+  cublaslt().computed_with = chosen.library.attributes;
+  kzero::doubles::pass_time(chosen.library.milliseconds);
   const Shape shape = shape_of(description, a_layout, b_layout, c_layout, d_layout);
-  EXPECT_EQ(shape, chosen.shape) << "an algorithm for another product";
+  EXPECT_TRUE(shape == chosen.shape) << "an algorithm for another product, or not checked";
   const EpilogueOperands operands = mine<Description>(description).operands();
   const Call call{*static_cast<const float*>(alpha),
                   *static_cast<const float*>(beta),
@@ -351,6 +452,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                   d,
                   workspace,
                   workspace_size};
+  if (call.beta != 0) ++cublaslt().sums;
   check_call(chosen, call, operands);
   if (!cublaslt().computes) return CUBLAS_STATUS_SUCCESS;
   spoil_ends(workspace, chosen.workspace);

@@ -4,6 +4,7 @@ NCCL = "src/comm/nccl_communicator.cpp"
 EVENT = "src/runtime/event_cuda.cpp"
 DEVICES = "src/comm/shared_device.cpp"
 GEMM = "src/tensor/gemm_cublaslt.cpp"
+ALGORITHMS = "src/tensor/cublaslt_algorithms.cpp"
 
 # Description, file, text, replacement, program, ranks
 DEFECTS = [
@@ -221,7 +222,7 @@ DEFECTS = [
     ),
     (
         "the head's products have no more columns than the vocabulary",
-        "src/model/logits_chunk.cpp",
+        "src/model/context.cpp",
         "constexpr Index device_columns = 8;",
         "constexpr Index device_columns = 1;",
         "cublaslt",
@@ -232,6 +233,62 @@ DEFECTS = [
         "src/kernels/host/softmax_cross_entropy.cpp",
         "        std::fill(out + vocab, out + columns, static_cast<T>(0.0F));\n",
         "        static_cast<void>(columns);\n",
+        "cublaslt",
+        1,
+    ),
+    (
+        "a table of another device or version is used",
+        ALGORITHMS,
+        "table.device == device && table.library == library_",
+        "table.device == device || table.library == library_",
+        "cublaslt",
+        1,
+    ),
+    (
+        "an algorithm of a table is used although the library refused it",
+        ALGORITHMS,
+        "&result) == CUBLAS_STATUS_SUCCESS &&",
+        "&result) != CUBLAS_STATUS_INVALID_VALUE &&",
+        "cublaslt",
+        1,
+    ),
+    (
+        "an algorithm of a table may use more workspace than there is",
+        ALGORITHMS,
+        "result.workspaceSize <= call.workspace_size",
+        "true",
+        "cublaslt",
+        1,
+    ),
+    (
+        "an algorithm of a table may need larger alignments",
+        ALGORITHMS,
+        "is_accepted && is_aligned(call, made)",
+        "is_accepted",
+        "cublaslt",
+        1,
+    ),
+    (
+        "algorithms are measured that add in no fixed order",
+        ALGORITHMS,
+        "  if (!adds_in_order(algorithm)) return std::nullopt;\n",
+        "",
+        "cublaslt",
+        1,
+    ),
+    (
+        "a table has an algorithm whose gain is noise",
+        ALGORITHMS,
+        "best.ms >= (1 - min_gain) * heuristic_ms",
+        "best.ms >= heuristic_ms",
+        "cublaslt",
+        1,
+    ),
+    (
+        "a product is timed without what it adds",
+        GEMM,
+        "    call.beta = beta, call.workspace = workspace;\n",
+        "    call.workspace = workspace;\n",
         "cublaslt",
         1,
     ),

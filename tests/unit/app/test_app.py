@@ -433,6 +433,24 @@ class Failures(LaunchTest):
         self.expect(self.train(f"run.gemm={other}", ranks=2), 2, f'this build has no "{other}"', '"reference"')
         self.expect(self.train("run.attention=cudnn", ranks=2), 2, 'run.attention = "cudnn": ', '"auto" takes kzero\'s kernels')
 
+    def test_tables_of_algorithms(self):
+        table = self.folder / "table.toml"
+        here = "run.algorithms=table.toml"
+        reason = 'only run.gemm = "cublaslt"'
+        self.expect(self.train(here, ranks=2), 4, "table.toml")
+        table.write_text('device = "a"\nlibrary = "b"\ndriver = 3\n')
+        wrong = "table.toml:3:1: key 'driver' is not known"
+        self.expect(self.train(here, ranks=2), 4, wrong)
+        self.expect(self.run_kzero("check", "deck.toml", "--files", here), 4, wrong)
+        table.write_text('device = "a"\nlibrary = "b"\n')
+        self.expect(self.train(here, ranks=2), 2, "run.algorithms: ")
+        if FOR_DEVICES:  # some have cuBLASLt
+            return
+        self.expect(self.train(here, ranks=2), 2, "run.algorithms: this run multiplies with ", reason)
+        measured = self.run_kzero("check", "deck.toml", "--algorithms", "new.toml", ranks=2)
+        self.expect(measured, 2, "--algorithms: this run multiplies with ", reason)
+        self.assertFalse((self.folder / "new.toml").exists())
+
     def test_memory(self):
         message = "cannot allocate 187.50 TiB of memory for parameters" if FOR_DEVICES else "a rank needs 750"
         for ranks in (None, 2):
