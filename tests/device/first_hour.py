@@ -13,6 +13,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import algorithms
 import correctness
 import counters
 import features
@@ -34,6 +35,7 @@ PARTS = {
     "features": features.features,
     "nccl": nccl.nccl,
     "speed": speed.speed,
+    "algorithms": algorithms.algorithms,
     "sanitizer": sanitizer.sanitizer,
     "counters": counters.counters,
     "ranks": launches.ranks,
@@ -46,6 +48,7 @@ STAGES = (
     (130, (("units",), ("offload",), ("features",), ("losses", "attention", "bits"))),
     (180, (("nccl",),)),
     (110, (("speed",),)),
+    (60, (("algorithms",),)),
     (75, (("sanitizer",),)),
     (45, (("counters",),)),
     (300, (("ranks",),)),

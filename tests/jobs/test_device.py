@@ -16,6 +16,7 @@ from unittest import mock
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/device"))
+import algorithms  # noqa: E402
 import correctness  # noqa: E402
 import counters  # noqa: E402
 import features  # noqa: E402
@@ -294,6 +295,13 @@ class Findings(BundleTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({state for state, _ in self.part(correctness.losses).values()}, {"passed"})
         self.assertEqual({state for state, _ in self.part(features.features).values()}, {"passed"})
+
+    def test_steps_with_and_without_a_table_of_algorithms_are_compared(self):
+        checks = self.part(algorithms.algorithms)
+        self.assertEqual({state for state, _ in checks.values()}, {"passed"})
+        self.assertEqual(checks["124M 32x1024, twice"][1], "the same bits")
+        self.assertEqual(len(checks), 3 * 3 + 2)
+        self.assertEqual((self.machine.logs / "1.5B_8x1024.toml").read_text(), "a table\n")
 
     def test_a_rehearsal_changes_sizes_and_back_ends_alone(self):
         keys = {
