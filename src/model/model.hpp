@@ -41,8 +41,8 @@ struct BatchShape {
   Passes passes = Passes::all;
   deck::AttentionKind attention = deck::AttentionKind::automatic;
   bool fixed_order = true;  // run.deterministic
-  bool documents = false;  // whether batches may hold several documents a sequence
-  Index tile_rows = 0;     // train.tile_rows
+  bool documents = false;   // whether batches may hold several documents a sequence
+  Index tile_rows = 0;      // train.tile_rows
   /// The tokens of each row that a teacher gives: training learns from them, and a `forward` model
   /// finds them. 0: none.
   Index top = 0;
