@@ -75,7 +75,7 @@ TEST(GoldfishLoss, IsTheMeanOverTheTargetsThatAreLeft) {
   const engine::StepResult first = training.run(0, 1).front();
   EXPECT_EQ(first.targets, targets);
   EXPECT_NEAR(first.loss, expected, 1e-6 * expected);
-  config.data.goldfish_k = 0;
+  config.data.goldfish_k = 0, config.data.goldfish_h = deck::Data().goldfish_h;
   Training other(config, world);
   other.engine->initialise({});
   EXPECT_GT(std::abs(other.run(0, 1).front().loss - first.loss), 1e-5 * expected);
