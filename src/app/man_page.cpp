@@ -186,7 +186,8 @@ std::vector<std::pair<ExitCode, std::string>> exit_code_meanings() {
           {ExitCode::other, "any other failure"},
           {ExitCode::usage, "command line or deck"},
           {ExitCode::memory, "does not fit memory"},
-          {ExitCode::files, "files: missing, damaged, unwritable, in use by another run"},
+          {ExitCode::files,
+           "files: missing, damaged, unwritable, in use by another run, of another model"},
           {ExitCode::diverged, "diverged: optimizer.max_skipped steps in a row were skipped"},
           {ExitCode::stopped, "stopped in time, with a checkpoint: run it again"}};
 }
