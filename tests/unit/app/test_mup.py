@@ -143,7 +143,7 @@ class Reports(MupTest):
             self.write(kind, 128, 32, kind)
             self.assertIn(
                 "base width  model.hidden = 128 is 4 times model.base_width: learning rates of hidden matrices "
-                f"x {rate}, scores x 0.03125, logits / 4\n",
+                f"x {rate}, scores x 0.25, logits / 4\n",
                 self.expect(self.run_kzero("train", f"{kind}.toml", "train.steps=1"), 0).stdout,
             )
         self.write("none", 128, 0)
