@@ -80,7 +80,7 @@ TEST(CudnnPlans, ExistForTheDecksInThePlannedScratch) {
   }
 }
 
-// run.deterministic = false: every problem that has plans with a fixed order has others, too.
+// run.deterministic = false. Wider heads have plans without a fixed order on Hopper alone.
 TEST(CudnnPlans, ExistWithoutAFixedOrderInThePlannedScratch) {
   for (const Requested& r : cudnn_requests) {
     AttentionProblem any_order = r.problem;
@@ -88,7 +88,7 @@ TEST(CudnnPlans, ExistWithoutAFixedOrderInThePlannedScratch) {
     const Index bytes = AttentionCalls(any_order).plan_bytes;
     const std::pair<int, Index> all[] = {{80, r.ampere}, {90, r.hopper}, {100, r.blackwell}};
     for (const auto& [capability, with_order] : all) {
-      if (with_order == 0) continue;
+      if (with_order == 0 || (any_order.shape.head_width > 128 && capability != 90)) continue;
       EXPECT_EQ(refusal(any_order, capability, bytes), "")
           << name_of(any_order) << " on sm_" << capability;
     }
