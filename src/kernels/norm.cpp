@@ -262,8 +262,8 @@ KOKKOS_INLINE_FUNCTION void device_backward(const Team& team, const BackwardRows
   } while (begin < group.end);
 }
 
-/// A group of rows, of which a tile at a time is in the registers of a team, and the sums of their
-/// columns.
+/// A group of rows and the sums of their columns. A team has one tile of the rows at a time in its
+/// registers.
 template <NormKind kind, class T>
 class BackwardTiles {
  public:

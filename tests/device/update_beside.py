@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures in PyTorch whether AdamW's update of a model gains from a second stream beside the next forward (docs/decisions.md).
+"""Measures in PyTorch what a step gains if AdamW's update runs on a second stream beside the next forward (docs/decisions.md).
 
     python3 update_beside.py MODEL,SEQUENCES,TOKENS...
 
@@ -23,7 +23,7 @@ HIGH, LOW = -1, 0  # priorities of streams
 
 
 class State:
-    """What an update of a block reads and writes: 16 bytes a parameter, of which 12 are written back."""
+    """The arrays of a block's update: it reads 16 bytes a parameter, and writes 12 of them."""
 
     def __init__(self, block):
         elements = sum(parameter.numel() for parameter in block.parameters())
@@ -83,7 +83,7 @@ class Host(Device):
 
 
 def works(device, blocks, states, x, angles, products, updates):
-    """What is measured, by name. Forwards are enqueued on `products`, and beside them updates on `updates`."""
+    """The works to measure, by name. Forwards run on the stream `products`, and updates beside them on `updates`."""
 
     def update():
         for state in states:

@@ -1,5 +1,5 @@
-// In the program with the stand-in for cuBLASLt: a library with a faster algorithm than the one
-// that its heuristic prefers.
+// Part of a kzero that is linked with the stand-in for cuBLASLt. Its heuristic does not prefer the
+// fastest algorithm.
 #include "doubles/cublaslt.hpp"
 #include "doubles/cuda_runtime.hpp"
 

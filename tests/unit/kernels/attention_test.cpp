@@ -1,4 +1,5 @@
 #include "base/error.hpp"
+#include "support/error_text.hpp"
 #include "unit/kernels/attention_cases.hpp"
 
 namespace kzero::kernels {
@@ -101,14 +102,12 @@ TYPED_TEST(Attention, RefusesAnyOrderOfSumsWithoutALibrary) {
   AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
   problem.fixed_order = false;
   memory::Arenas arenas;
-  try {
-    static_cast<void>(choose_attention<TypeParam>(arenas, problem, AttentionKind::automatic, 1));
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_STREQ(error.what(),
-                 "run.deterministic = false needs cuDNN's attention: this build has no cuDNN");
-  }
+  EXPECT_EQ(tests::error_of(ExitCode::usage,
+                            [&] {
+                              static_cast<void>(choose_attention<TypeParam>(
+                                  arenas, problem, AttentionKind::automatic, 1));
+                            }),
+            "run.deterministic = false needs cuDNN's attention: this build has no cuDNN");
 }
 
 TYPED_TEST(Attention, NamesABackEndThatThisBuildLacks) {
@@ -116,15 +115,13 @@ TYPED_TEST(Attention, NamesABackEndThatThisBuildLacks) {
   if (table.front().name == AttentionKind::cudnn) GTEST_SKIP() << "this build has cuDNN";
   const AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
   memory::Arenas arenas;
-  try {
-    static_cast<void>(choose_attention<TypeParam>(arenas, problem, AttentionKind::cudnn, 1));
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_STREQ(error.what(),
-                 "run.attention = \"cudnn\": this build has no cuDNN; \"auto\" takes kzero's "
-                 "kernels then");
-  }
+  EXPECT_EQ(tests::error_of(ExitCode::usage,
+                            [&] {
+                              static_cast<void>(choose_attention<TypeParam>(
+                                  arenas, problem, AttentionKind::cudnn, 1));
+                            }),
+            "run.attention = \"cudnn\": this build has no cuDNN; \"auto\" takes kzero's kernels "
+            "then");
 }
 
 }  // namespace

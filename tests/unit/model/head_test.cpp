@@ -66,7 +66,18 @@ class HeadLogits : public testing::Test {};
 using AllTypes = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(HeadLogits, AllTypes, );
 
-// A value read from between rows would be NaN. A value written there would be a number.
+/// Compares bits. A value read from between rows of logits would be NaN; one written there would be
+/// a number.
+template <class Head, class Results>
+void expect_same(const Head& head, const Results& found, const Results& expected,
+                 const std::string& name) {
+  EXPECT_TRUE(same_bits(found.losses, expected.losses)) << name;
+  EXPECT_TRUE(same_bits(found.doutput, expected.doutput)) << name;
+  EXPECT_TRUE(same_bits(found.dx, expected.dx)) << name;
+  const auto gaps = head.between_rows();
+  EXPECT_TRUE(std::ranges::all_of(gaps, [](float x) { return std::isnan(x); })) << name;
+}
+
 TYPED_TEST(HeadLogits, GiveTheSameBitsWithRowsApartAndMoreColumns) {
   using T = TypeParam;
   const Index vocab = 53;
@@ -76,13 +87,8 @@ TYPED_TEST(HeadLogits, GiveTheSameBitsWithRowsApartAndMoreColumns) {
     const auto expected = Head<T>(gemm, chunk, vocab).run(Accumulate::yes, before);
     for (const Index columns : {53, 56, 64}) {
       const Head<T> apart(gemm, chunk, vocab, 64, columns);
-      const auto found = apart.run(Accumulate::yes, before);
       const auto name = std::to_string(chunk) + " rows of " + std::to_string(columns);
-      EXPECT_TRUE(same_bits(found.losses, expected.losses)) << name;
-      EXPECT_TRUE(same_bits(found.doutput, expected.doutput)) << name;
-      EXPECT_TRUE(same_bits(found.dx, expected.dx)) << name;
-      const auto gaps = apart.between_rows();
-      EXPECT_TRUE(std::ranges::all_of(gaps, [](float x) { return std::isnan(x); })) << name;
+      expect_same(apart, apart.run(Accumulate::yes, before), expected, name);
     }
   }
 }
@@ -100,13 +106,8 @@ TYPED_TEST(HeadLogits, GiveTheSameBitsInSlicesOfAnySize) {
     const auto expected = Head<T>(gemm, chunk, vocab).run(Accumulate::yes, before, terms);
     for (const Index slice : {1, 7, 32, 49}) {
       const Head<T> sliced(gemm, small_model(vocab), {chunk, 64, 56, slice});
-      const auto found = sliced.run(Accumulate::yes, before, terms);
       const auto name = std::to_string(chunk) + " rows by " + std::to_string(slice);
-      EXPECT_TRUE(same_bits(found.losses, expected.losses)) << name;
-      EXPECT_TRUE(same_bits(found.doutput, expected.doutput)) << name;
-      EXPECT_TRUE(same_bits(found.dx, expected.dx)) << name;
-      const auto gaps = sliced.between_rows();
-      EXPECT_TRUE(std::ranges::all_of(gaps, [](float x) { return std::isnan(x); })) << name;
+      expect_same(sliced, sliced.run(Accumulate::yes, before, terms), expected, name);
     }
   }
 }
